@@ -14,6 +14,7 @@ from typing import Any, overload
 
 import polars as pl
 
+from mqttlab.digits import whole
 from mqttlab.recorded import LAYOUT, unlike
 
 COLUMNS = {"name": pl.String, "group": pl.String, "host": pl.Int64}
@@ -75,7 +76,8 @@ class Clients(Sequence[dict[str, Any]]):
         """Which client a word means, its name or its number; ``None`` where there is none."""
         if (place := self.names.index_of(word)) is not None:
             return place
-        return int(word) if word.isdigit() and int(word) < len(self) else None
+        number = whole(word)
+        return number if number is not None and number < len(self) else None
 
 
 def read(content: bytes) -> tuple[dict[str, Any], str | None]:

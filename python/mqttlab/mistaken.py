@@ -146,6 +146,8 @@ def readable(path: Path, bytes_max: int, kind: str) -> Iterator[os.stat_result]:
             raise UserFileError("is a directory" if stat.S_ISDIR(about.st_mode) else "is no file")
         if about.st_size > bytes_max:
             raise UserFileError(f"has {about.st_size:,} B, but {kind} may have {bytes_max:,} B at most")
+        if not about.st_size and not _is_empty(path):
+            raise UserFileError("is no file: the system makes its contents when they are read")
         yield about
     except FileNotFoundError as error:
         near = nearest_path(path)
@@ -163,6 +165,21 @@ def readable(path: Path, bytes_max: int, kind: str) -> Iterator[os.stat_result]:
         raise UserFileError("has a NUL in its name, which no file has") from error
     except OSError as error:
         raise UserFileError(f"cannot be read: {error.strerror or error}") from error
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a file of 0 B has nothing in it. Those of ``/proc`` have, and some of them keep a reader waiting.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return not os.read(descriptor, 1)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def closest(given: str, known: Collection[str], likeness: float = 0.5) -> str | None:

@@ -46,10 +46,11 @@ SPELLINGS = {
 }
 PERCENT = {"%": Fraction(1, 100)}
 
-# No more digits than this: a quantity needs fewer, and a number of a million digits takes minutes.
-_NUMBER = r"[+-]?[0-9][0-9_]{0,29}(?:\.[0-9]{1,30})?(?:e[+-]?[0-9]{1,3})?"
-_QUANTITY = re.compile(rf"\s*({_NUMBER})\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
-_FRACTION = re.compile(r"\s*(\d{1,18})\s*/\s*(\d{1,18})\s*")
+# Single underscores stand between digits, as in TOML's numbers. No more digits than this: a quantity needs fewer, and a
+# number of a million digits takes minutes.
+NUMBER = r"[+-]?[0-9](?:_?[0-9]){0,29}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?"
+_QUANTITY = re.compile(rf"\s*({NUMBER})\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
+_FRACTION = re.compile(r"\s*([0-9]{1,18})\s*/\s*([0-9]{1,18})\s*")
 RATIO_DENOMINATOR_MAX = 10**12
 HOUR_NS = 3600 * 10**9
 DURATION_NS_MAX = 8784 * HOUR_NS

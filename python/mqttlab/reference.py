@@ -70,9 +70,9 @@ def scenario_page() -> str:
     """Every field of a scenario, with type, default and meaning."""
     lines = [
         "# Scenario reference", "",
-        "Generated from the scenario's own definition. " + UNITS + "`k` is 1000, `Ki` is 1024. A number without its "
-        "unit is an error, as is an unknown field. The errors and warnings for scenarios are listed in "
-        "[messages.md](messages.md).", "",
+        "Generated from the scenario's own definition. " + UNITS + "`k` is 1000, `Ki` is 1024. Underscores may stand "
+        "between digits, as in `\"1_000 B\"`. A number without its unit is an error, as is an unknown field. The "
+        "errors and warnings for scenarios are listed in [messages.md](messages.md).", "",
         "Editors complete and check scenarios by a JSON Schema. Write it with `mqttlab schema > scenario.schema.json`, "
         "and begin a scenario with the line `#:schema scenario.schema.json`. Editors with taplo (Even Better TOML in "
         "VS Code) read that line. The command `mqttlab schema experiment` prints the schema of experiments. On the "

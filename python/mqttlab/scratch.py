@@ -17,8 +17,10 @@ Raises:
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +36,9 @@ ENDS = ".unfinished"
 """How a name ends that is going to be another one."""
 UNHIDDEN = "secrets-not-hidden.txt"
 """Stands in the directory of a recording as long as its files may show a secret."""
+OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+"""What the system says of files that are written, never of others that are read meanwhile."""
+NO_ROOM_BYTES = 2**16
 # All that is in a run's directory before its engine has written the plan.
 BEFORE_THE_PLAN = {"origin.json"}
 
@@ -130,12 +135,47 @@ def unfinished(out: Path) -> Iterator[Path]:
     an exception; at the next start of a command, where the process is killed in it.
 
     Raises:
-        OSError: it cannot get its name.
+        OSError: it cannot be written, or cannot get its name; the error has the name that it was to get.
     """
-    made = out.with_name(f".{out.name}.{os.urandom(4).hex()}{ENDS}")
-    with promised(made):
-        yield made
-        made.replace(out)
+    if out.exists() and not out.is_file() and not out.is_dir():
+        # Of a pipe or a device there is no half, and it stays what it is.
+        yield out
+        return
+    # A link stays one: /dev/stdout may lead to a file.
+    real = out.resolve() if out.is_symlink() else out
+    made = real.with_name(f".{real.name}.{os.urandom(4).hex()}{ENDS}")
+    try:
+        with promised(made):
+            try:
+                yield made
+            except Exception as error:
+                if (code := _refused(error, made)) is None:
+                    raise
+                raise OSError(code, os.strerror(code), str(made)) from error
+            made.replace(real)
+    except OSError as error:
+        # Nobody has asked for the file that was to get its name.
+        named = None if error.filename is None else Path(os.fsdecode(error.filename))
+        if named is not None and named.is_relative_to(made):
+            error.filename, error.filename2 = str(out / named.relative_to(made)), None
+        raise
+
+
+def _refused(error: Exception, made: Path) -> int | None:
+    """What the system has said where an error has not the name of the file that is written; ``None`` for other errors.
+
+    An error of a file that is open has no name. One of Polars, whose classes are not loaded here, has no number: it is
+    in its words, or, of a Parquet file, not even there.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno if error.filename is None and error.errno in OF_WRITING else None
+    if not isinstance(error, OSError) and type(error).__module__.split(".")[0] != "polars":
+        return None
+    if (found := re.search(r"\(os error (\d{1,4})\)", str(error))) is not None:
+        code = int(found[1])
+        return code if code in OF_WRITING or str(made) in str(error) else None
+    disk = os.statvfs(made.parent)
+    return errno.ENOSPC if made.exists() and disk.f_bavail * disk.f_frsize < NO_ROOM_BYTES else None
 
 
 class Promise:

@@ -70,14 +70,19 @@ def workbook(path: Path) -> Iterator[Any]:
     """
     import xlsxwriter
 
+    # A ZIP file that could not be written tries it again when it is collected, and Python prints that it fails. In
+    # memory it does not fail, and is little beside the sheets.
+    packed = BytesIO()
     # The sheets' parts have files of their own meanwhile.
-    try:
-        with (scratch.directory("workbook") as parts, scratch.unfinished(path) as made,
-              xlsxwriter.Workbook(str(made), AS_TEXT | {"tmpdir": str(parts)}) as book):
-            yield book
-    except xlsxwriter.exceptions.FileCreateError as error:
-        # It is written when it is closed, and what the system has said then is inside.
-        raise (error.args[0] if error.args and isinstance(error.args[0], OSError) else OSError(str(error))) from error
+    with scratch.directory("workbook") as parts, scratch.unfinished(path) as made:
+        try:
+            with xlsxwriter.Workbook(packed, AS_TEXT | {"tmpdir": str(parts)}) as book:
+                yield book
+        except xlsxwriter.exceptions.FileCreateError as error:
+            # The parts are written when it is closed, and what the system has said then is inside.
+            inside = error.args[0] if error.args else None
+            raise (inside if isinstance(inside, OSError) else OSError(str(error))) from error
+        made.write_bytes(packed.getbuffer())
 
 
 def write_sheet(book: Any, table: pl.DataFrame, name: str) -> None:

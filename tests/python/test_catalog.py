@@ -29,6 +29,7 @@ from mqttlab.catalog.place import url_of
 from mqttlab.catalog.rows import Rows
 from mqttlab.catalog.tables import METADATA, sqlite_schema
 from mqttlab.cli import main
+from mqttlab.cli.catalogs import remember
 from mqttlab.runs.job import ulid
 from recordings import Message, write
 
@@ -553,3 +554,51 @@ def test_an_import_goes_into_the_catalog(tmp_path: Path, monkeypatch: pytest.Mon
     done = mqttlab("import", "log", "messages.csv", "--no-html")
     assert done.exit_code in (0, 6), done.output
     assert "messages" in mqttlab("list", "--where", "messages_delivered = 2").output
+
+
+def damaged(runs: Path) -> Path:
+    """A catalog with a byte in its schema that is no letter, as a disk may leave it."""
+    file = runs / "catalog.db"
+    with Catalog.open(str(file)) as catalog:
+        catalog.scan([runs])
+    data = file.read_bytes()
+    place = data.index(b",", data.index(b"CREATE TABLE factor"))
+    file.write_bytes(data[:place] + b"\x8d" + data[place + 1:])
+    return file
+
+
+def test_a_damaged_file_is_one_line_and_a_run_keeps_its_recording(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = damaged(runs)
+    for words in (("catalog", "query"), ("list", "--where", "backend = live"), ("catalog", "names")):
+        done = subprocess.run([sys.executable, "-m", "mqttlab", *words], capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and "Traceback" not in done.stderr, (words, done.stderr)
+        if words[-1] != "names":
+            assert "runs/catalog.db: the file is damaged; remove it, and mqttlab catalog scan" in done.stderr, words
+    remember(runs / "r0", None, runs)
+    assert "warning: not in the catalog: the catalog runs/catalog.db: the file is damaged" in capsys.readouterr().err
+    file.unlink()
+    assert "4 recordings indexed" in mqttlab("catalog", "scan", "runs").output
+
+
+def test_nothing_where_a_value_must_be_is_damage_and_a_fault_of_the_program_is_none(runs: Path) -> None:
+    file = runs / "catalog.db"
+    with Catalog.open(str(file)) as catalog:
+        catalog.scan([runs])
+    database = Database(str(file), read_only=True)
+    with pytest.raises(TypeError), database.problems():
+        raise TypeError("a fault of the program")
+    declared = sqlite3.connect(file).execute("SELECT sql FROM sqlite_master WHERE name = 'series'").fetchone()[0]
+    for sql, change in ((declared.replace("metric VARCHAR(120) NOT NULL", "metric VARCHAR(120)"), "SELECT 1"),
+                        (declared, "UPDATE series SET metric = NULL WHERE id = 1")):
+        changed = sqlite3.connect(file)
+        with changed:
+            changed.execute(change)
+            changed.execute("PRAGMA writable_schema = ON")
+            changed.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'series'", (sql,))
+        changed.close()
+    with Catalog.open(str(file), read_only=True) as catalog, pytest.raises(CatalogError, match="the file is damaged"):
+        catalog.names()
+    database.close()

@@ -152,3 +152,11 @@ def test_a_short_warm_up_is_a_warning() -> None:
     assert not any("comes again after" in line for line in warnings_of(parse_values(values)))
     values["phases"]["warm_up"] = "1 s"
     assert any("comes again after 1.5 s" in line for line in warnings_of(parse_values(values)))
+
+
+def test_clients_that_are_away_for_longer_than_the_engine_takes_are_refused_by_their_rate() -> None:
+    with pytest.raises(MqttlabError) as error:
+        parse_values(scenario({"connects": "0.0000000001 /s", "hold": "1 s"}, count=2))
+    assert "groups[0].churn.connects" in str(error.value) and "but 366 days is the longest time" in str(error.value)
+    # The longest that it takes.
+    parse_values(scenario({"connects": "0.0000000001 /s", "hold": "1 s"}, count=1))

@@ -213,5 +213,16 @@ def test_a_password_comes_from_a_file_and_is_no_short_one(tmp_path: Path) -> Non
     file.write_text("short\n", encoding="utf-8")
     with pytest.raises(AddressError, match="at least 12"):
         read_secret(file, tmp_path / "kept")
-    with pytest.raises(AddressError, match="cannot be read"):
+    with pytest.raises(AddressError, match="is not there"):
         read_secret(tmp_path / "none", tmp_path / "kept")
+
+
+@pytest.mark.parametrize("path", ["/data/job/none/event", "/upload", CALLBACK])
+def test_json_that_is_nested_too_deeply_is_no_failure(path: str, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    served = Dashboard(tmp_path / "runs", Listen.read("127.0.0.1:0"), SECRET, tmp_path / "queue")
+    browser = Browser(served)
+    answer = browser.client.post(path, base_url=f"http://{browser.host}", headers=browser.headers,
+                                 data="[" * 20_000, content_type="application/json")
+    assert answer.status_code in ((200, 400) if path.endswith("event") else (400,))
+    served.end()

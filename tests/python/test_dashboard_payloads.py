@@ -85,6 +85,8 @@ def test_pictures_and_bytes_are_given_out_and_nothing_else(runs: Path) -> None:
     whole = browser.get("/data/run/images/payload/0.bin")
     assert json.loads(whole.data)["type"] == "image" and "attachment" in whole.headers["Content-Disposition"]
     for path in ("/data/run/images/picture/99999", "/data/run/plain/picture/0", "/data/run/plain/payload/0.bin",
-                 "/data/run/none/payload/0.bin"):
+                 "/data/run/none/payload/0.bin", f"/data/run/images/payload/{10**20}.bin",
+                 f"/data/run/images/picture/{'9' * 5000}", "/data/run/images/payload/-1.bin",
+                 "/data/run/images/payload/\u0661.bin"):
         assert browser.get(path).status_code == 404, path
     served.end()

@@ -256,6 +256,33 @@ def test_a_queue_that_is_killed_loses_no_run_and_makes_none_twice(queue: Queue, 
         assert opened.runs(["state = complete"]).height == 3
 
 
+def test_what_a_killed_queue_has_left_is_not_said_to_run(queue: Queue, tmp_path: Path) -> None:
+    def listed(*words: str) -> str:
+        return CliRunner().invoke(main, ["queue", "list", "--queue", str(queue.directory), *words]).output
+
+    queue.submit(job(tmp_path / "runs" / "cancelled", "400 h"), label="cancelled")
+    wait_for(lambda: [one.progress.get("at_ns") for one in queue.jobs()] != [None])
+    assert "running" in listed()
+    [pid] = pids(queue)
+    os.kill(pid, signal.SIGSTOP)
+    # It has no time to do what it is asked.
+    assert queue.cancel(["cancelled"]) == 1
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not pids(queue) and not queue.is_running)
+    assert "nothing is in the queue" in listed() and not queue.is_running
+    assert "cancelled  sim" in listed("--all").replace("\n", " ") and "running" not in listed("--all")
+    [ended] = queue.jobs(all_=True)
+    assert (ended.state, ended.reason) == ("cancelled", "cancelled, and the queue ended while it ran")
+    queue.submit(job(tmp_path / "runs" / "left", "400 h"), label="left")
+    wait_for(lambda: [one.progress.get("at_ns") for one in queue.jobs()] != [None])
+    [pid] = pids(queue)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not queue.is_running)
+    assert "the queue was killed" in listed()
+    # To look starts it, as it does for what waits.
+    wait_for(lambda: [(one.attempt, one.state) for one in queue.jobs()] == [(2, "running")])
+
+
 def test_an_engine_that_is_killed_ends_its_run_and_no_other(queue: Queue, tmp_path: Path) -> None:
     with QueueExecutor(queue, messages) as executor:
         endless, short = job(tmp_path / "runs" / "endless", "90 h"), job(tmp_path / "runs" / "short")

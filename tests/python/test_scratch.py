@@ -36,6 +36,14 @@ Journal.append = lambda *event, **values: (print("begun", flush=True), sys.stdin
 ExperimentDirectory.prepare(load(Path(sys.argv[1])), Path(sys.argv[2]))
 """
 
+EXPORTING = """
+import sys
+from mqttlab import export, sheets
+from mqttlab.cli import main
+export.tables.write_sheet = lambda *sheet: (print("begun", flush=True), sys.stdin.read())
+main(["export", sys.argv[1], "--xlsx", sys.argv[2]])
+"""
+
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -81,6 +89,47 @@ def test_what_a_killed_process_leaves_goes_at_the_next_command_and_nothing_else(
             owner.kill()
             owner.communicate(timeout=30)
     assert left(temporary) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_stopped_leaves_nothing(number: signal.Signals, tmp_path: Path, temporary: Path) -> None:
+    run = Path(__file__).resolve().parents[1] / "schemas" / "4" / "simulated"
+    words = [sys.executable, "-c", EXPORTING, str(run), str(tmp_path / "run.xlsx")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as owner:
+        assert owner.stdout is not None and owner.stderr is not None
+        assert owner.stdout.readline() == "begun\n"
+        assert len(list(tmp_path.glob(".*.unfinished"))) == 0 and left(temporary) != []
+        owner.send_signal(number)
+        # By the signal, as who started it expects.
+        assert owner.wait(30) == -number
+        assert owner.stderr.read() == ""
+    assert left(temporary) == [] and [path.name for path in tmp_path.iterdir()] == ["tmp"]
+
+
+def test_an_error_has_the_name_that_a_file_was_to_get(tmp_path: Path, temporary: Path) -> None:
+    out = tmp_path / "none" / "page.html"
+    with pytest.raises(OSError, match="No such file") as error, scratch.unfinished(out) as made:
+        made.write_text("whole", encoding="utf-8")
+    assert (error.value.filename, error.value.filename2) == (str(out), None)
+    # What is read meanwhile keeps its own.
+    with pytest.raises(OSError, match="No such file") as error, scratch.unfinished(tmp_path / "page.html"):
+        (tmp_path / "other").read_text(encoding="utf-8")
+    assert error.value.filename == str(tmp_path / "other")
+    with pytest.raises(OSError, match="Is a directory") as error, scratch.unfinished(tmp_path) as made:
+        made.write_text("whole", encoding="utf-8")
+    assert error.value.filename == str(tmp_path)
+
+
+def test_a_link_and_a_pipe_stay_what_they_are(tmp_path: Path, temporary: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "page.html")
+    with scratch.unfinished(tmp_path / "link") as made:
+        made.write_text("whole", encoding="utf-8")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "page.html").read_text(encoding="utf-8") == "whole"
+    os.mkfifo(tmp_path / "pipe")
+    with scratch.unfinished(tmp_path / "pipe") as made:
+        assert made == tmp_path / "pipe"
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_an_experiment_that_is_killed_before_it_has_begun_leaves_no_directory(tmp_path: Path, temporary: Path) -> None:

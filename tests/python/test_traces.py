@@ -219,3 +219,26 @@ def test_a_scenario_is_repeated_with_the_traces_of_its_recording(tmp_path: Path)
         drafts.check(text)
     assert compile_plan(drafts.check(text, traces_of(first))) == first
     drafts.check(text.replace("drive.csv", "starlink/up").replace("cell.trace", "starlink"))
+
+
+@pytest.mark.parametrize(("text", "problem"), [
+    ("time_s,delay_ms\n0,20\n1e30,30\n", "line 3, column `time_s` is \"1e30\", but must be at most 366 days after"),
+    ("time_s,delay_ms\n0,20\n2e7,30\n", "line 3, the last row, lasts as long as the one before it"),
+    ("time_s,delay_ms\n0,20\n1e300,30\n", "line 3, column `time_s` is \"1e300\", but must be a finite number"),
+    ("time_s,rate_mbit\n0,1_000\n", "line 2, column `rate_mbit` is \"1_000\", which is not a number"),
+    ("time_s,rate_mbit\n0,\u0661\n", "column `rate_mbit` is \"\u0661\", which is not a number"),
+    ("1\n\u0662\n", "line 2 is \"\u0662\", but must be a time in whole ms"),
+    ("time_s,delay\n0,1_000 ms\n", "column `delay` is \"1_000 ms\", which is not a number with a unit; write it"),
+    ("5\n" * 90_000, "90,000 lines end at 5 ms, which is 216 Gbit/s on the mean, but must be 100 Gbit/s or less"),
+])
+def test_what_no_reader_takes_is_told_with_its_line(text: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError) as error:
+        read(tmp_path, text)
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize("line", [1, 2])
+def test_a_field_that_no_table_has_is_told_with_its_line(line: int, tmp_path: Path) -> None:
+    text = f"time_s,{'a' * 10_000_001}\n0,1\n" if line == 1 else f"time_s,rate_mbit\n0,{'9' * 10_000_001}\n"
+    with pytest.raises(ValueError, match=f"where line {line} is not a line of a table: field larger than"):
+        read(tmp_path, text)

@@ -115,9 +115,9 @@ def test_what_tls_cannot_be_is_named_with_the_remedy(backend: str, change: Value
 
 
 @pytest.mark.parametrize(("broker", "says"), [
-    ({"kind": "external", "tls": {"authority": "nowhere.pem"}}, "\"nowhere.pem\", which cannot be read"),
+    ({"kind": "external", "tls": {"authority": "nowhere.pem"}}, "\"nowhere.pem\", which is not there"),
     ({"kind": "external", "tls": {"authority": __file__}}, "which has no certificate"),
-    ({"kind": "external", "tls": {"authority": "/"}}, "which cannot be read"),
+    ({"kind": "external", "tls": {"authority": "/"}}, "which is a directory"),
     ({"kind": "external", "tls": {}}, "authority"),
     ({"kind": "external", "tls": {"authority": __file__, "name": ""}}, "name"),
     ({"kind": "mosquitto", "tls": {"authority": __file__}}, "only for brokers of `kind = \"external\"`"),

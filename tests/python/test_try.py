@@ -188,3 +188,16 @@ def test_try_and_compare_say_the_same_of_the_same_runs(tmp_path: Path) -> None:
     assert up.word == "differs" and up.low is not None and up.low > 1
     both = comparison.words_of_change(up, "fewer bytes up", "more bytes up", str)
     assert both in found["answer"] and both in told.sentence
+
+
+@pytest.mark.parametrize(("option", "value", "problem"), [
+    ("network", "\x1b[31m", "--network has the control character U+001B; leave it out"),
+    ("bandwidth", "1\x7f Mbit/s", "--bandwidth has the control character U+007F; leave it out"),
+    ("payload", "10 B\n20 B", "--payload has the control character U+000A; leave it out"),
+    ("transport", "t\udcff", "--transport has a byte that is not UTF-8; leave it out"),
+])
+def test_what_no_scenario_can_hold_is_refused_by_its_option(
+    option: str, value: str, problem: str, tmp_path: Path,
+) -> None:
+    done = mqttlab("try", "--simulate", f"--{option}", value, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"mqttlab: {problem}\n")

@@ -222,10 +222,11 @@ class Catalog:
         scopes."""
         with self._database.reading() as connection:
             names = Names.read(connection)
-        rows = [(name, "field", field.meaning) for name, field in FIELDS.items()]
-        rows += [(name, "factor", "") for name in names.factors] + [(f"tag.{name}", "tag", "") for name in names.tags]
-        rows += [(name, "metric", ", ".join(sorted({scope for scope, _ in scopes}))) for name,
-                 scopes in sorted(names.series.items())]
+            rows = [(name, "field", field.meaning) for name, field in FIELDS.items()]
+            rows += [(name, "factor", "") for name in names.factors]
+            rows += [(f"tag.{name}", "tag", "") for name in names.tags]
+            rows += [(name, "metric", ", ".join(sorted({scope for scope, _ in scopes}))) for name,
+                     scopes in sorted(names.series.items())]
         return pl.DataFrame(rows, schema={"name": pl.String, "what": pl.String, "meaning": pl.String}, orient="row")
 
     def experiments(self) -> pl.DataFrame:

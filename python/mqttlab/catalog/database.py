@@ -160,11 +160,21 @@ class Database:
         except MqttlabError:
             raise
         except Exception as error:
-            told = _told(error)
+            told = _told(error) or self._damage(error)
             if told is None:
                 raise
             kind, words = told
             raise kind(f"the catalog {self.name}: {words}") from error
+
+    def _damage(self, error: Exception) -> tuple[type[CatalogError], str] | None:
+        """What an error is that a file has caused which SQLite itself calls damaged: text that is not UTF-8, or nothing
+        where there must be a value. An error with a sound file is a fault of the program."""
+        if self.file is None or not isinstance(error, (TypeError, ValueError)):
+            return None
+        if not isinstance(error, UnicodeDecodeError) and _is_sound(self.file):
+            return None
+        return CatalogError, ("the file is damaged; remove it, and mqttlab catalog scan DIR makes it again from the "
+                              "recordings")
 
     def _check_file(self, file: Path) -> None:
         place = from_here(file)
@@ -353,6 +363,18 @@ class Database:
 def known_schemas() -> list[str]:
     """Every schema that there is a migration to, the first one first."""
     return sorted(path.name[1:5] for path in (MIGRATIONS / "versions").glob("v[0-9]*_*.py"))
+
+
+def _is_sound(file: Path) -> bool:
+    """Whether SQLite finds nothing wrong with a file."""
+    try:
+        connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_MS / 1000)
+        try:
+            return connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
+        finally:
+            connection.close()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return False
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:

@@ -55,7 +55,7 @@ def listed_runs(file: Path) -> list[ListedRun]:
             rows = _answered(connection)
         finally:
             connection.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return []
     base = file.parent.resolve()
     return [ListedRun(
@@ -63,7 +63,7 @@ def listed_runs(file: Path) -> list[ListedRun]:
         valid=None if valid is None else bool(valid), experiment=experiment, p99_ms=p99_ms,
         undelivered_percent=undelivered_percent, acknowledge_ms_p99=acknowledge_ms_p99)
         for (directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent,
-             acknowledge_ms_p99) in rows]
+             acknowledge_ms_p99) in rows if isinstance(directory, str)]
 
 
 def _answered(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from mqttlab.catalog import tables as t
 from mqttlab.catalog.place import CatalogError
 from mqttlab.mistaken import closest, names_like
-from mqttlab.quantity import FREQUENCY_UNITS, LENGTH_UNITS, RATE_UNITS, SIZE_UNITS, TIME_UNITS
+from mqttlab.quantity import FREQUENCY_UNITS, LENGTH_UNITS, NUMBER, RATE_UNITS, SIZE_UNITS, TIME_UNITS
 
 Kind = Literal["text", "number", "truth"]
 Comparison = Callable[[Any, Any], Any]
@@ -36,7 +36,7 @@ UNITS: dict[str, Fraction] = {
     **{unit: Fraction(mm, 1000) for unit, mm in LENGTH_UNITS.items()},
     **FREQUENCY_UNITS, "%": Fraction(1, 100),
 }
-NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*", re.IGNORECASE)
+QUANTITY = re.compile(rf"\s*({NUMBER})\s*(\S*)\s*")
 # MariaDB joins 61 tables at once.
 JOINS_MAX = 30
 TOLERANCE = 1e-9
@@ -270,13 +270,16 @@ def series_of(name: str, names: Names) -> int:
 
 def number_of(text: str) -> float | None:
     """A number, with a unit or without, in SI."""
-    match = NUMBER.fullmatch(text)
+    match = QUANTITY.fullmatch(text)
     if match is None:
         return None
     number, unit = match.groups()
     if unit and unit not in UNITS:
         return None
-    return float(Fraction(number) * UNITS[unit] if unit else Fraction(number))
+    try:
+        return float(Fraction(number.replace("_", "")) * UNITS.get(unit, 1))
+    except OverflowError:
+        return None
 
 
 def _of_factor(column: Column, how: str, value: str) -> sa.ColumnElement[bool]:

@@ -61,12 +61,15 @@ def hand_out(table: pl.DataFrame, csv: Path | None, parquet: Path | None, xlsx: 
     if csv is None and parquet is None and xlsx is None:
         show(table)
         return
+    from mqttlab import scratch
     from mqttlab.sheets import workbook, write_csv, write_sheet
 
     if csv is not None:
-        write_csv(table, csv)
+        with scratch.unfinished(csv) as made:
+            write_csv(table, made)
     if parquet is not None:
-        table.write_parquet(parquet)
+        with scratch.unfinished(parquet) as made:
+            table.write_parquet(made)
     if xlsx is not None:
         from mqttlab.export import ExportError
         from mqttlab.export.tables import XLSX_ROWS_MAX

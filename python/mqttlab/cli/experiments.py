@@ -20,7 +20,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mqttlab import secrets
+from mqttlab import scratch, secrets
 from mqttlab.cli.catalogs import catalog_for
 from mqttlab.cli.progress import PHASES
 from mqttlab.cli.space import size
@@ -115,7 +115,8 @@ def perform(
         records = Records(finish.records, experiment.file.attempts)
         lost = [records.of(task)[-1] for task in finish.given_up]
         seconds = math.fsum(record.seconds for record in finish.records)
-        junit.write_text(junit_xml(experiment.name, judged, lost, seconds), encoding="utf-8")
+        with scratch.unfinished(junit) as made:
+            made.write_text(junit_xml(experiment.name, judged, lost, seconds), encoding="utf-8")
     return status_of(finish, judged, Records(finish.records, experiment.file.attempts))
 
 

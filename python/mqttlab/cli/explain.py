@@ -9,6 +9,7 @@ import polars as pl
 from rich.markup import escape
 
 from mqttlab.console import Console, print_table
+from mqttlab.digits import whole
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell, write
 from mqttlab.metrics import attribution_gap, evidence, fates
 from mqttlab.metrics.attribution import explainable
@@ -55,10 +56,10 @@ def _of_message(recording: Recording, known: pl.LazyFrame, message: str) -> pl.D
     """The deliveries of ``PUBLISHER:SEQUENCE[@SUBSCRIBER]``; clients by number or by name."""
     first, _, to = message.partition("@")
     publisher, separator, sequence = first.rpartition(":")
-    if not separator or not sequence.isdigit():
+    if not separator or (number := whole(sequence)) is None:
         raise RecordingError(f"--message {message}: write PUBLISHER:SEQUENCE or PUBLISHER:SEQUENCE@SUBSCRIBER, such "
                              "as 0:17 or client1-0:17@client2-0")
-    wanted = pl.col("publisher") == _client(recording, publisher), pl.col("sequence") == int(sequence)
+    wanted = pl.col("publisher") == _client(recording, publisher), pl.col("sequence") == number
     for_whom = [pl.col("subscriber") == _client(recording, to)] if to else []
     chosen = recording.collect(known.filter(*wanted, *for_whom))
     if chosen.is_empty():

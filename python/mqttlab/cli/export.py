@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from mqttlab import export
 from mqttlab.cli.problems import writable_file
 from mqttlab.console import Console
+from mqttlab.digits import whole
 from mqttlab.errors import UsageError
 from mqttlab.quantity import duration_ns
 from mqttlab.recording import Recording
@@ -80,19 +81,19 @@ def _message(recording: Recording, words: str) -> tuple[int, int, int | None]:
     """``PUBLISHER:SEQUENCE[@SUBSCRIBER]``; clients by number or by name."""
     first, _, to = words.partition("@")
     publisher, separator, sequence = first.rpartition(":")
-    if not separator or not sequence.isdigit():
+    if not separator or (number := whole(sequence)) is None:
         raise UsageError(f"--message {words}: write PUBLISHER:SEQUENCE or PUBLISHER:SEQUENCE@SUBSCRIBER, such as 0:17 "
                          "or client1-0:17@client2-0")
     clients = recording.layout["clients"]
 
     def client(word: str) -> int:
-        number: int | None = clients.number(word)
-        if number is not None:
-            return number
+        place: int | None = clients.number(word)
+        if place is not None:
+            return place
         raise UsageError(f"--message {words}: there is no client {word!r}; they are numbered from 0 to "
                          f"{len(clients) - 1}, or named such as {clients.names[0]}")
 
-    return client(publisher), int(sequence), client(to) if to else None
+    return client(publisher), number, client(to) if to else None
 
 
 def _time(option: str, words: str | None, default: int) -> int:

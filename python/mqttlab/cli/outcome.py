@@ -90,6 +90,6 @@ def _page(recording: Recording, outcome: Outcome) -> Path | None:
         return write_html(recording, out)
     except OSError as error:
         # The recording is what matters, and it is there.
-        say(f"mqttlab: {out} cannot be written: {error.strerror}; write the report elsewhere with "
-            f"mqttlab report {outcome.directory} --html FILE", err=True)
+        say(f"mqttlab: warning: there is no report: {from_here(out)}: {error.strerror}; write it elsewhere with "
+            f"mqttlab report {from_here(outcome.directory)} --html FILE", err=True)
         return None

@@ -7,11 +7,15 @@ here too. What is left is a fault of the program, and keeps its traceback.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -43,6 +47,43 @@ class Command(click.Command):
             raise
 
 
+class Stopped(SystemExit):
+    """A signal asked for the end. What a command has made beside its result is removed on the way."""
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """End in order at SIGTERM and SIGHUP, by the signal itself; at once at a second one.
+
+    Runs listen by themselves (:mod:`mqttlab.engine.interruption`), and a signal that is ignored stays ignored.
+    """
+    numbers = (signal.SIGTERM, signal.SIGHUP) if threading.current_thread() is threading.main_thread() else ()
+    heard = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    asked: list[int] = []
+
+    def stop(number: int, _: object) -> NoReturn:
+        asked.append(number)
+        signal.signal(number, signal.SIG_DFL)
+        raise Stopped(128 + number)
+
+    def end() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        signal.raise_signal(asked[0])
+
+    # Who started it sees by what it has ended. Of what is removed as the process ends, the first one is the last.
+    last = weakref.finalize(Commands, end)
+    for number in heard:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
+        if not asked:
+            last.detach()
+
+
 class Commands(click.Group):
     """A group of commands whose problems are printed here."""
 
@@ -54,8 +95,9 @@ class Commands(click.Group):
         to_hide = scratch.sweep()
         control_groups.sweep()
         try:
-            _hide(to_hide)
-            status = super().main(*args, **extra)
+            with _stoppable():
+                _hide(to_hide)
+                status = super().main(*args, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(WRONG)

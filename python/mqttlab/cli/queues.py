@@ -20,6 +20,7 @@ from mqttlab.terminal import say
 
 COLUMNS = ("run", "of", "backend", "state", "since (UTC)", "directory")
 LOOK_S = 0.1
+LEFT = "the queue was killed"
 
 
 def hand_over(
@@ -92,13 +93,14 @@ def keep_page(html: bool, _job: Job, outcome: Outcome) -> bool | None:
 def show_queue(place: Path | None, everything: bool) -> None:
     """Print the queue, a line for each run and each command that was handed over."""
     queue = Queue(place)
+    is_alive = queue.is_running
     jobs, drivers = queue.jobs(all_=everything), queue.drivers(all_=everything)
-    if any(job.state == "pending" for job in jobs) or any(driver.state == "pending" for driver in drivers):
+    if any(job.state in OPEN for job in jobs) or any(driver.state in OPEN for driver in drivers):
         queue.start()
     if not jobs and not drivers:
         say("nothing is in the queue; add to it with: mqttlab run scenarios/demo.toml --detach")
         return
-    rows = [_driver(driver) for driver in drivers] + [_row(job) for job in jobs]
+    rows = [_driver(driver, is_alive) for driver in drivers] + [_row(job, is_alive) for job in jobs]
     widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
     for number, row in enumerate([COLUMNS, *rows]):
         text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -132,9 +134,12 @@ def _status(job: QueuedJob) -> int:
     return DONE if is_valid(Recording.open(job.directory)) else NOT_VALID
 
 
-def _row(job: QueuedJob) -> tuple[str, ...]:
+def _row(job: QueuedJob, is_alive: bool) -> tuple[str, ...]:
+    """A line of a job; ``is_alive`` says whether the queue's process was there as it was read."""
     state = job.state if job.verdict is None else f"{job.state}, {job.verdict}" if job.state != "done" else job.verdict
-    if job.state == "running" and (done := _done(job)):
+    if job.state == "running" and not is_alive:
+        state = LEFT
+    elif job.state == "running" and (done := _done(job)):
         state = f"running {done}"
     since = job.ended_at or job.started_at or job.submitted_at
     return job.run[-8:], job.label, job.backend, state, since[:19].replace("T", " "), str(from_here(job.directory))
@@ -149,6 +154,7 @@ def _done(job: QueuedJob) -> str:
     return words or (f"{at / 1e9:.0f} s" if isinstance(at, int) else "")
 
 
-def _driver(driver: Driver) -> tuple[str, ...]:
+def _driver(driver: Driver, is_alive: bool) -> tuple[str, ...]:
     state = driver.state if driver.status is None else f"done ({driver.status})"
+    state = LEFT if state == "running" and not is_alive else state
     return driver.identifier[-8:], driver.label, driver.command[0], state, "", str(driver.log)

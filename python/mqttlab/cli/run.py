@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mqttlab import scratch
 from mqttlab.cli.catalogs import remember
 from mqttlab.cli.check import warn
 from mqttlab.cli.openmetrics import Watched, served
@@ -145,7 +146,8 @@ def _concluded(
     else:
         print_document(documents, status, thresholds.documents(judged))
     if junit is not None:
-        junit.write_text(repetitions.junit(judged), encoding="utf-8")
+        with scratch.unfinished(junit) as made:
+            made.write_text(repetitions.junit(judged), encoding="utf-8")
     return status
 
 
@@ -186,3 +188,7 @@ def _capture(outcome: Outcome) -> None:
         export.pcapng(Recording.open(outcome.directory), outcome.directory / "run.pcapng")
     except export.ExportError as error:
         say(f"mqttlab: warning: run.pcapng is not written: {error}", err=True)
+    except OSError as error:
+        # The recording is what matters, and it is there.
+        say(f"mqttlab: warning: run.pcapng is not written: {error.strerror}; write it elsewhere with mqttlab export "
+            f"{from_here(outcome.directory)} --pcapng FILE", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import tempfile
 import tomllib
@@ -37,6 +38,8 @@ from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, LATENCIES, UNDELIVERE
 COLUMNS = (("p50", Response(LATENCIES[0])), ("p95", Response(LATENCIES[1])), ("p99", Response(LATENCIES[2])),
            ("not delivered", UNDELIVERED), ("up", BYTES_UP), ("down", BYTES_DOWN))
 
+UNWRITABLE = re.compile("[\x00-\x08\n-\x1f\x7f\ud800-\udfff]")
+
 
 def trial_of(shape: str, simulate: bool, written: dict[str, str]) -> Trial:
     """The options, with several values where there are commas between them.
@@ -51,6 +54,11 @@ def trial_of(shape: str, simulate: bool, written: dict[str, str]) -> Trial:
             raise TrialError(f"--{option} is {written[option]!r}, which has an empty value; leave it out")
         if len(set(parts)) < len(parts):
             raise TrialError(f"--{option} has a value twice; keep one")
+        # Neither TOML nor a file in UTF-8 can hold them, and the options become a scenario's file.
+        if (found := UNWRITABLE.search("".join(parts))) is not None:
+            raise TrialError(f"--{option} has " + (
+                "a byte that is not UTF-8" if found[0] >= "\ud800" else f"the control character U+{ord(found[0]):04X}")
+                + "; leave it out")
     if "broker" in values:
         values["broker"] = tuple(_resolved(value) for value in values["broker"])
         if len(set(values["broker"])) < len(values["broker"]):

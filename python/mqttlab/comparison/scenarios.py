@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mqttlab.comparison.sides import NOT_KNOBS, Side, flat
+from mqttlab.digits import whole
 from mqttlab.files import written_scenario
 from mqttlab.recording import Recording
 from mqttlab.toml_reader import read_toml
@@ -58,8 +59,9 @@ def _by_name(settings: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]
         table, bracket, rest = place.replace(".0.", "[0].").partition("[")
         number, _, field = rest.partition("]")
         there = names.get(table, [])
-        named = bracket and number.isdigit() and int(number) < len(there)
-        found[f"{table}[{there[int(number)]}]{field}" if named else place] = value
+        index = whole(number)
+        named = None if index is None or index >= len(there) else there[index]
+        found[place if named is None else f"{table}[{named}]{field}"] = value
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mqttlab.digits import whole
 from mqttlab.errors import MqttlabError
 from mqttlab.mistaken import names_like
 from mqttlab.recording import Recording
@@ -64,10 +65,10 @@ def gather(text: str) -> Side:
     """
     path = Path(text)
     experiment, _, point = text.rpartition("#")
-    if point.isdigit() and (Path(experiment) / "journal.jsonl").is_file():
+    if (place := whole(point)) is not None and (Path(experiment) / "journal.jsonl").is_file():
         # Directories of runs begin with their point's number.
         return side(f"{Path(experiment).name}#{point}", sorted(
-            plan.parent for plan in Path(experiment).glob(f"runs/p{int(point):03d}-*/plan.json")), text)
+            plan.parent for plan in Path(experiment).glob(f"runs/p{place:03d}-*/plan.json")), text)
     if path.exists():
         found = [path] if (path / "plan.json").is_file() or not path.is_dir() else recordings_in(path)
     else:

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mqttlab.digits import whole
 from mqttlab.errors import MqttlabError
+from mqttlab.mistaken import UserFileError, readable
 
 PORT = 8350
 SECRET_LEAST = 12
+PASSWORD_BYTES_MAX = 1_000_000
 
 
 class AddressError(MqttlabError):
@@ -81,9 +84,10 @@ def _split(text: str, option: str, default: int) -> tuple[str, int]:
         host, port = text, ""
     else:
         host, _, port = text.partition(":")
-    if port and not (port.isdigit() and int(port) < 65536):
+    number = whole(port) if port else default
+    if number is None or number > 65_535:
         raise AddressError(f"{option} {text}: {port!r} is not a port; write 0 (any) to 65535")
-    return host, int(port) if port else default
+    return host, number
 
 
 def read_secret(file: Path | None, kept: Path) -> str:
@@ -99,9 +103,10 @@ def read_secret(file: Path | None, kept: Path) -> str:
     """
     if file is not None:
         try:
-            secret = file.read_text(encoding="utf-8").split("\n")[0].strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise AddressError(f"--password-file {file}: cannot be read: {error}") from error
+            with readable(file, PASSWORD_BYTES_MAX, "a password"):
+                secret = file.read_text(encoding="utf-8").split("\n")[0].strip()
+        except UserFileError as error:
+            raise AddressError(f"--password-file {file}: {error}") from error
         if len(secret) < SECRET_LEAST:
             raise AddressError(f"--password-file {file}: the password has {len(secret)} characters; write at least "
                                f"{SECRET_LEAST}")

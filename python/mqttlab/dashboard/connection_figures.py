@@ -6,6 +6,7 @@ import polars as pl
 
 from mqttlab import metrics
 from mqttlab.dashboard.panels import MARKERS_MAX
+from mqttlab.digits import whole
 from mqttlab.figures import connection as figures
 from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
@@ -21,17 +22,17 @@ def names(connection: int) -> list[str]:
 
 def drawn(recording: Recording, name: str, shown: tuple[float, float] | None) -> Figure | None:
     """A figure of this name, of the range of time that is shown; nothing where there is none."""
-    number, _, rest = name.removeprefix(PREFIX).partition("-")
+    written, _, rest = name.removeprefix(PREFIX).partition("-")
     towards, _, kind = rest.partition("-")
-    if not number.isdecimal() or len(number) > 9 or towards not in metrics.DIRECTIONS or kind not in KINDS:
+    connection = whole(written)
+    if connection is None or towards not in metrics.DIRECTIONS or kind not in KINDS:
         return None
-    connection = int(number)
-    flight = _within(recording.derived(f"flight {number} {towards}", lambda of: metrics.connection_flight(
+    flight = _within(recording.derived(f"flight {connection} {towards}", lambda of: metrics.connection_flight(
         of, connection, towards)), shown)
     if flight.is_empty():
         return None
     if kind == "sequence":
-        segments = recording.derived(f"segments {number} {towards}", lambda of: metrics.connection_segments(
+        segments = recording.derived(f"segments {connection} {towards}", lambda of: metrics.connection_segments(
             of, connection, towards))
         return figures.time_sequence(_within(segments, shown), flight, towards, MARKERS_MAX)
     if kind == "window":

@@ -17,10 +17,12 @@ from mqttlab.dashboard.comparisons import Comparisons
 from mqttlab.dashboard.experiment_figures import Analyses
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import live, runs
+from mqttlab.dashboard.pages.message import message_numbers
 from mqttlab.dashboard.panels import answer, twin
 from mqttlab.dashboard.store import Store, given_out
 from mqttlab.dashboard.uploads import UploadError, Uploads
 from mqttlab.dashboard.watch import Watch
+from mqttlab.digits import whole
 from mqttlab.errors import MqttlabError
 from mqttlab.export import ExportError, cut_of_message, pcapng
 from mqttlab.figures.drawing import PLOTLY_CARTESIAN
@@ -92,20 +94,20 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
         return _csv(table.rows.select(column for column in table.columns if column in table.rows.columns),
                     f"{run}-{name}.csv")
 
-    @server.get("/data/run/<path:run>/payload/<int:row>.bin")
-    def payload(run: str, row: int) -> flask.Response:
+    @server.get("/data/run/<path:run>/payload/<row>.bin")
+    def payload(run: str, row: str) -> flask.Response:
         content = payloads.one(store.recording(run), row)
         if content is None:
-            return _missing("payload", str(row))
+            return _missing("payload", row)
         return flask.Response(content, content_type="application/octet-stream", headers={
             "Content-Disposition": f"attachment; filename=payload-{row}.bin"})
 
-    @server.get("/data/run/<path:run>/picture/<int:row>")
-    def picture(run: str, row: int) -> flask.Response:
+    @server.get("/data/run/<path:run>/picture/<row>")
+    def picture(run: str, row: str) -> flask.Response:
         content = payloads.one(store.recording(run), row)
         found = payloads.picture(content) if content else None
         if found is None:
-            return _missing("picture", str(row))
+            return _missing("picture", row)
         return flask.Response(found.content, content_type=found.kind)
 
     @server.get("/data/run/<path:run>/report.html")
@@ -126,7 +128,7 @@ def _of_a_run(server: flask.Flask, store: Store) -> None:
 
 def _capture(recording: Recording, run: str, message: str) -> flask.Response:
     """The frames of a run, or of one of its messages, for Wireshark; made for this answer alone."""
-    numbers = re.fullmatch(r"(\d{1,15}):(\d{1,15})@(\d{1,15})", message)
+    numbers = message_numbers(message)
     if message and numbers is None:
         return _missing("message", message)
     frames = recording.rows("packets")
@@ -134,7 +136,7 @@ def _capture(recording: Recording, run: str, message: str) -> flask.Response:
         raise ExportError(f"this run has {frames:,} frames, too many to be waited for here; on the machine of the runs "
                           f"write: mqttlab export {recording.directory} --pcapng")
     with scratch.directory("capture") as place:
-        cut = cut_of_message(recording, *map(int, numbers.groups())) if numbers else None
+        cut = cut_of_message(recording, *numbers) if numbers else None
         pcapng(recording, place / "run.pcapng", cut)
         # The file is read while it is sent; its name need not outlive this.
         frames_file = (place / "run.pcapng").open("rb")
@@ -239,10 +241,10 @@ def _sent(server: flask.Flask, uploads: Uploads) -> None:
 
     @server.post("/upload/<identifier>")
     def add_part(identifier: str) -> flask.Response:
-        offset = flask.request.args.get("offset", "")
-        if not offset.isdecimal() or len(offset) > 15:
+        offset = whole(flask.request.args.get("offset", ""))
+        if offset is None:
             return _refused("The part's offset is needed.")
-        return _plain(str(uploads.add(identifier, int(offset), flask.request.get_data())))
+        return _plain(str(uploads.add(identifier, offset, flask.request.get_data())))
 
     @server.post("/upload/<identifier>/finish")
     def finish_upload(identifier: str) -> flask.Response:

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from mqttlab.digits import whole
 from mqttlab.recording import Recording
 from mqttlab.report.text import number
 
@@ -56,9 +57,11 @@ def found(recording: Recording, messages: pl.DataFrame) -> pl.DataFrame:
     return messages.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def one(recording: Recording, row: int) -> bytes | None:
-    """The bytes of a row of ``payloads``; ``None`` where there is no such row."""
-    place = recording.collect(recording.scan("payloads").select("start_bytes", "kept_bytes").slice(row, 1))
+def one(recording: Recording, row: str) -> bytes | None:
+    """The bytes of a row of ``payloads``, by its number as an address has it; ``None`` where there is no such row."""
+    if (number := whole(row)) is None:
+        return None
+    place = recording.collect(recording.scan("payloads").select("start_bytes", "kept_bytes").slice(number, 1))
     return recording.payload(*place.row(0)) if place.height else None
 
 

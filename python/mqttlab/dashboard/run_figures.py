@@ -14,6 +14,7 @@ import polars as pl
 from mqttlab import figures, metrics
 from mqttlab.dashboard import connection_figures
 from mqttlab.dashboard.panels import MARKERS_MAX
+from mqttlab.digits import whole
 from mqttlab.figures.drawing import Figure
 from mqttlab.metrics import sums
 from mqttlab.recording import Recording
@@ -53,8 +54,8 @@ def named(name: str) -> RunFigure | None:
         return RunFigure(name=name, page="time", draw=lambda recording, shown: connection_figures.drawn(
             recording, name, shown))
     kind, _, place = name.rpartition("-")
-    if kind == "throughput" and place.isdigit():
-        return _throughput(int(place))
+    if kind == "throughput" and (number := whole(place)) is not None:
+        return _throughput(number)
     return next((figure for figure in FIGURES if figure.name == name), None)
 
 

@@ -12,6 +12,7 @@ import dash
 import flask
 from dash import ClientsideFunction, Input, Output, State, html
 from dash.exceptions import DependencyException
+from flask.json.provider import DefaultJSONProvider
 
 from mqttlab.dashboard import panels, run_annotations
 from mqttlab.dashboard.access import Access
@@ -46,6 +47,21 @@ KEPT = ("/configure", "/live", "/doctor", "/captures")
 log = logging.getLogger(__name__)
 
 
+class Json(DefaultJSONProvider):
+    """JSON of browsers. What is nested too deeply is no JSON to us, as what cannot be parsed is none: status 400."""
+
+    def loads(self, s: str | bytes, **kwargs: Any) -> Any:
+        """The value of a text.
+
+        Raises:
+            ValueError: it is not JSON, or is nested too deeply.
+        """
+        try:
+            return super().loads(s, **kwargs)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
 class Dashboard:
     """A dashboard of the runs below a directory, ready to serve."""
 
@@ -65,6 +81,7 @@ class Dashboard:
         """
         self.store = Store(runs_directory, catalog)
         self.flask = flask.Flask("mqttlab.dashboard", static_folder=None)
+        self.flask.json = Json(self.flask)
         try:
             # Port 0 is known as another from here on.
             self._server = Server(self.flask, listen.host, listen.port, lambda fields: self.access.knows(fields))

@@ -18,6 +18,7 @@ from mqttlab.quantity import (
     FREQUENCY_UNITS,
     GAIN_UNITS,
     LENGTH_UNITS,
+    NUMBER,
     PERCENT,
     POWER_UNITS,
     RATE_UNITS,
@@ -36,7 +37,7 @@ UNITS: dict[str, tuple[str, float]] = {
         ("ratio", 1, PERCENT))
     for unit, size in units.items()
 }
-_QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\s*(\S*)\s*")
+_QUANTITY = re.compile(rf"\s*({NUMBER})\s*(\S*)\s*")
 DIGITS = 4
 """Significant digits of values that a design makes up."""
 

@@ -139,7 +139,7 @@ def read_repetitions(value: Any) -> Any:
 
 def read_control(value: Any) -> Any:
     """A number of runs, from ``"every 10 runs"``."""
-    if isinstance(value, str) and (match := re.fullmatch(r"\s*every\s+(\d{1,6})\s+runs?\s*", value)):
+    if isinstance(value, str) and (match := re.fullmatch(r"\s*every\s+([0-9]{1,6})\s+runs?\s*", value)):
         value = int(match[1])
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
         raise ValueError(f"is {shown(value)}, but must be a number of runs from 1 to 100000, such as \"every 10 runs\"")
@@ -166,7 +166,7 @@ class Criterion(Measured):
 
 def read_holds(value: Any) -> Any:
     """Runs that must hold, and runs at a level, from ``"4 of 5"``."""
-    match = re.fullmatch(r"\s*(\d{1,4})\s+of\s+(\d{1,4})\s*", value) if isinstance(value, str) else None
+    match = re.fullmatch(r"\s*([0-9]{1,4})\s+of\s+([0-9]{1,4})\s*", value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f"is {shown(value)}, but must be written as \"4 of 5\"")
     if not 1 <= int(match[1]) <= int(match[2]):

@@ -110,7 +110,7 @@ def _write(recording: Recording, parts: Iterable[pl.LazyFrame], out: Path) -> No
                         write_csv(recording.collect(_flat(part)), file, heading=number == 0)
             else:
                 pl.concat(parts).sink_parquet(made)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except pl.exceptions.PolarsError as error:
         raise ExportError(f"{out} cannot be written: {error}") from error
 
 

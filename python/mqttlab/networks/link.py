@@ -152,7 +152,7 @@ def read_queue(value: Any) -> Any:
         raise ValueError(f"is {value}, which has no unit; write \"{near} packets\" or \"{near} B\"")
     if not isinstance(value, str):
         return value
-    if match := re.fullmatch(r"\s*(\d{1,18})\s*packets?\s*", value):
+    if match := re.fullmatch(r"\s*([0-9]{1,18})\s*packets?\s*", value):
         return {"packets": int(match[1])}
     unit = match[1] if (match := re.search(r"([A-Za-zµ]+)\s*$", value)) else ""
     if unit in TIME_UNITS:
@@ -192,9 +192,9 @@ class Discipline(Part):
     kind: Annotated[Literal["tail-drop", "codel", "fq-codel"], BeforeValidator(read_kind)] = Field(description=(
         "`tail-drop`: a frame that finds no room; `codel`: frames at the head while all stay too long (RFC 8289); "
         "`fq-codel`: a queue for each direction of a connection, served in turns, each under CoDel (RFC 8290)."))
-    target: PositiveShortDurationNs = Field(5_000_000, le=HOUR_NS, description=(
+    target: PositiveShortDurationNs = Field(5_000_000, ge=1000, le=HOUR_NS, description=(
         "CoDel drops nothing while a frame stays for less; on a slow link not below the time of one packet."))
-    interval: PositiveShortDurationNs = Field(100_000_000, le=HOUR_NS, description=(
+    interval: PositiveShortDurationNs = Field(100_000_000, ge=1000, le=HOUR_NS, description=(
         "CoDel drops nothing before frames have stayed too long for this time: about the longest usual round trip."))
     flows: Whole = Field(1_024, ge=1, le=65_536, description="Queues that `fq-codel` spreads connections over.")
     quantum: SizeBytes | None = Field(None, ge=64, le=10_000_000, description=(

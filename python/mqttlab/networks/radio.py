@@ -88,7 +88,7 @@ ENERGY: dict[str, tuple[int, int, int, int, int]] = {
 class Channel(Part):
     """Errors in bursts at every receiver: good and bad states of exponential length."""
 
-    mean_bad: PositiveShortDurationNs = Field(description="Mean length of a bad state.")
+    mean_bad: PositiveShortDurationNs = Field(ge=1000, description="Mean length of a bad state.")
     bad: RatioPair = Field((1, 10), description="Share of the time in the bad state.")
     loss_bad: RatioPair = Field((1, 2), description="Probability that a frame is lost in the bad state.")
 
@@ -178,7 +178,7 @@ class Mobility(Part):
     speed: tuple[SpeedMmS, SpeedMmS] = Field(description="Lowest and highest speed.")
     pause: DurationNs = Field(0, description="Pause at each waypoint.")
     refresh: PositiveShortDurationNs = Field(
-        100_000_000, description="Time for which path losses are treated as constant.")
+        100_000_000, ge=1000, description="Time for which path losses are treated as constant.")
 
     @model_validator(mode="after")
     def _speeds_in_order(self) -> Self:

@@ -31,6 +31,8 @@ MS = 10**6
 NS = 10**9
 FOLDER = Path(__file__).parent / "traces"
 
+NUMERAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+"""Python also takes ``1_000`` and the digits of other scripts, which no other reader of these files does."""
 _TIMES: dict[str, int] = {"ns": 1, "us": 1000, "ms": MS, "s": NS, "min": 60 * NS}
 _RATES: dict[str, int] = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _LOSSES: dict[str, Fraction | int] = {"percent": PPB // 100, "ratio": PPB, "ppm": 1000}
@@ -219,7 +221,7 @@ def _read(path: str, _changed: int, _size: int) -> Trace:
         raise WrongTraceError("there is no line; write a header such as time_s,rate_mbit and rows below it")
     if len(lines) > ROWS_MAX + 1:
         raise WrongTraceError(f"there are {len(lines):,} lines, but {ROWS_MAX:,} are read at most; use a part of it")
-    if re.fullmatch(r"[-+]?[\d.]+", lines[0][1].strip()):
+    if re.fullmatch(r"[-+]?[0-9.]+", lines[0][1].strip()):
         return Trace(name=path, digest=digest, at=_opportunities(lines))
     at, columns = _table(lines)
     return Trace(name=path, digest=digest, at=at, columns=columns)
@@ -229,7 +231,7 @@ def _opportunities(lines: Sequence[tuple[int, str]]) -> list[int]:
     at: list[int] = []
     for number, line in lines:
         word = line.strip()
-        if not re.fullmatch(r"\d{1,9}", word):
+        if not re.fullmatch(r"[0-9]{1,9}", word):
             raise WrongTraceError(f"line {number} is {shown(word)}, but must be a time in whole ms{_whole(word)}")
         if at and int(word) < at[-1]:
             raise WrongTraceError(f"line {number} is {word}, which is before the time in the line above; write "
@@ -238,6 +240,10 @@ def _opportunities(lines: Sequence[tuple[int, str]]) -> list[int]:
     if at[-1] == 0:
         raise WrongTraceError(f"line {lines[-1][0]} is 0, so that the trace takes no time; the last one must be 1 or "
                               "more")
+    rate = len(at) * OPPORTUNITY_BYTES * 8 * 1000 // at[-1]
+    if rate > RATE_MAX:
+        raise WrongTraceError(f"{len(at):,} lines end at {at[-1]} ms, which is {rate // 10**9:,} Gbit/s on the mean, "
+                              f"but must be {MOST['rate'][1]} or less; a line stands for {OPPORTUNITY_BYTES:,} B")
     return at
 
 
@@ -252,7 +258,7 @@ def _table(lines: Sequence[tuple[int, str]]) -> tuple[list[int], dict[str, list[
     number, header = lines[0]
     names = _header(number, header)
     found: list[list[int]] = [[] for _ in names]
-    for (number, _), cells in zip(lines[1:], csv.reader(line for _, line in lines[1:]), strict=True):
+    for number, cells in _rows_of(lines[1:]):
         if len(cells) != len(names):
             raise WrongTraceError(f"line {number} has {len(cells)} values, but the header has {len(names)} columns")
         for place, (cell, (written, name, read)) in enumerate(zip(cells, names, strict=True)):
@@ -264,13 +270,29 @@ def _table(lines: Sequence[tuple[int, str]]) -> tuple[list[int], dict[str, list[
                 raise WrongTraceError(f"line {number}, column `{written}` is {shown(cell.strip())}, which is not after "
                                       "the time in the line above; put the rows in the order of time, one for each "
                                       "time")
+            if name == "time" and found[place][-1] - found[place][0] > MOST["time"][0]:
+                raise WrongTraceError(f"line {number}, column `{written}` is {shown(cell.strip())}, but must be at "
+                                      f"most {MOST['time'][1]} after the first row")
     if not found[0]:
         raise WrongTraceError(f"line {number} has a header, and no row follows it; add one")
     by_name = {name: values for (_, name, _), values in zip(names, found, strict=True)}
     times = by_name.pop("time")
+    # The last row lasts as long as the one before it.
+    if 2 * times[-1] - times[max(0, len(times) - 2)] - times[0] > MOST["time"][0]:
+        raise WrongTraceError(f"line {lines[-1][0]}, the last row, lasts as long as the one before it, so that the "
+                              f"trace takes more than {MOST['time'][1]}; use a part of it")
     if "rate" in by_name and not any(by_name["rate"]):
         raise WrongTraceError("the rate is 0 in every row; write a rate above 0 in one of them")
     return [at - times[0] for at in times], by_name
+
+
+def _rows_of(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line, with its number in the file."""
+    for number, line in lines:
+        try:
+            yield number, next(csv.reader([line]))
+        except csv.Error as error:
+            raise WrongTraceError(f"line {number} is not a line of a table: {error}") from None
 
 
 def _header(number: int, header: str) -> list[tuple[str, str, Callable[[str], int]]]:
@@ -278,7 +300,7 @@ def _header(number: int, header: str) -> list[tuple[str, str, Callable[[str], in
     if ";" in header or "\t" in header:
         mark = "\";\"" if ";" in header else "a tab"
         raise WrongTraceError(f"line {number} separates columns with {mark}; use commas")
-    written = [name.strip() for name in next(csv.reader([header]))]
+    written = [name.strip() for _, names in _rows_of([(number, header)]) for name in names]
     if not any(re.match(r"[A-Za-z]", name) for name in written):
         raise WrongTraceError(f"line {number} is {shown(header)}, which is no header; write one such as "
                               "time_s,rate_mbit above it")
@@ -320,11 +342,10 @@ def _named(written: str) -> str:
 def _number(name: str, cell: str, unit: Any) -> int:
     if not cell:
         raise ValueError("is empty; write the value of the line above again")
-    try:
-        value = float(cell)
-    except ValueError:
-        raise ValueError(f"is {shown(cell)}, which is not a number; the header has the unit") from None
-    if not abs(value) < float("inf"):
+    if not NUMERAL.fullmatch(cell) and cell.lstrip("+-").lower() not in ("inf", "infinity", "nan"):
+        raise ValueError(f"is {shown(cell)}, which is not a number; the header has the unit")
+    value = float(cell)
+    if not abs(value * unit) < float("inf"):
         raise ValueError(f"is {shown(cell)}, but must be a finite number")
     if value < 0 and name != "time":
         raise ValueError(f"is {shown(cell)}, but must be 0 or more")
@@ -334,6 +355,8 @@ def _number(name: str, cell: str, unit: Any) -> int:
 def _quantity(name: str, cell: str) -> int:
     if not cell:
         raise ValueError("is empty; write the value of the line above again")
+    if "_" in cell:
+        raise ValueError(f"is {shown(cell)}, which is not a number with a unit; write it without underscores")
     if name == "loss":
         above, below = ratio(cell)
         return round(PPB * above / below)

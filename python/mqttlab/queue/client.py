@@ -210,6 +210,7 @@ class Queue:
         """Jobs in the order in which they were handed in: those that wait or run, or with ``all_`` what has ended,
         too."""
         which = "" if all_ else "WHERE state IN ('pending', 'running')"
+        self._end_left()
         held = self.held()
         columns = "id, run, name, label, backend, state, verdict, reason, directory, attempt, owner, submitted_at, " \
                   "started_at, ended_at, progress"
@@ -218,6 +219,7 @@ class Queue:
     def drivers(self, *, all_: bool = False) -> list[Driver]:
         """Commands that the queue runs as its children."""
         which = "" if all_ else "WHERE state IN ('pending', 'running')"
+        self._end_left()
         return [Driver(identifier=row["id"], label=row["label"], command=json.loads(row["command"]), state=row["state"],
                        status=row["status"], log=self.directory / "logs" / f"{row['id']}.log")
                 for row in self.store.rows(f"SELECT * FROM driver {which} ORDER BY seq")]
@@ -288,8 +290,7 @@ class Queue:
             count += connection.execute(
                 f"UPDATE driver SET cancel = 1, state = CASE state WHEN 'pending' THEN 'cancelled' ELSE state END "
                 f"WHERE state IN ('pending', 'running') AND cancel = 0{places}", values).rowcount
-        if not self.is_running:
-            self._end_left()
+        self._end_left()
         for row in waiting:
             # Taken when it was handed in.
             remove_unfinished(Path(row["directory"]))
@@ -298,10 +299,15 @@ class Queue:
 
     def _end_left(self) -> None:
         """End what was cancelled and ran in a queue's process that was killed: nobody else does, until the next."""
+        left = "state = 'running' AND cancel = 1"
+        if not self.store.rows(f"SELECT id FROM job WHERE {left} UNION SELECT id FROM driver WHERE {left}"):
+            return
+        if self.is_running:
+            return
         with self.store.writing() as connection:
-            connection.execute("UPDATE job SET state = 'cancelled', ended_at = ?, reason = 'cancelled after the queue "
-                               "ended while it ran' WHERE state = 'running' AND cancel = 1", [now()])
-            connection.execute("UPDATE driver SET state = 'cancelled' WHERE state = 'running' AND cancel = 1")
+            connection.execute("UPDATE job SET state = 'cancelled', ended_at = ?, reason = 'cancelled, and the queue "
+                               f"ended while it ran' WHERE {left}", [now()])
+            connection.execute(f"UPDATE driver SET state = 'cancelled' WHERE {left}")
 
     def rewrite(self, change: Callable[[str], str]) -> int:
         """Change the plans and origins of jobs that have ended, and leave nothing in the file of what they were;

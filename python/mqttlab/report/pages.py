@@ -106,13 +106,8 @@ def figure_html(figure: Figure, identifier: str) -> str:
 def write_whole(out: Path, text: str) -> None:
     """All or nothing: a full disk must not leave half a report in the place of a good one."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with scratch.unfinished(out) as made:
-            made.write_text(text, encoding="utf-8")
-    except OSError as error:
-        # Nobody has asked for the file that was to get its name.
-        error.filename = str(out)
-        raise
+    with scratch.unfinished(out) as made:
+        made.write_text(text, encoding="utf-8")
 
 
 TEXT = ' class="text"'

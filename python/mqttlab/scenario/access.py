@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from mqttlab.digits import whole
 from mqttlab.networks.link import LinkDirection
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.model import Scenario
@@ -99,7 +100,7 @@ def hosts_called(scenario: Scenario, name: str) -> list[int]:
         if name == known:
             return list(range(first, first + count))
         number = name.removeprefix(f"{known}-")
-        if count > 1 and number != name and number.isdecimal() and int(number) < count:
-            return [first + int(number)]
+        if count > 1 and number != name and (place := whole(number)) is not None and place < count:
+            return [first + place]
         first += count
     return []

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from mqttlab import secrets
 from mqttlab.brokers import ADAPTERS
-from mqttlab.digits import plain
-from mqttlab.mistaken import did_you_mean
+from mqttlab.digits import plain, whole
+from mqttlab.mistaken import UserFileError, did_you_mean
 from mqttlab.networks import ALSO_CALLED, MODELS, PROFILES, WITHOUT_MODEL
 from mqttlab.networks.link import LinkDirection
 from mqttlab.quantity import rate_words, shown
@@ -152,9 +152,9 @@ def _trust(place: Location, server: Server) -> Iterator[Problem]:
         yield place, "is only for brokers of `kind = \"external\"`, others have certificates of the run; leave it out"
         return
     try:
-        text = server.tls.authority.read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError) as error:
-        yield (*place, "authority"), f"is {shown(str(server.tls.authority))}, which cannot be read: {error}"
+        text = server.tls.certificates()
+    except UserFileError as error:
+        yield (*place, "authority"), f"is {shown(str(server.tls.authority))}, which {error}"
         return
     if "-----BEGIN CERTIFICATE-----" not in text:
         yield (*place, "authority"), (
@@ -645,7 +645,7 @@ def _names(scenario: Scenario) -> Iterator[Problem]:
     for name in scenario.hosts:
         stem, _, number = name.rpartition("-")
         other = scenario.hosts.get(stem)
-        if other is not None and number.isdigit() and int(number) < counts[stem] and counts[name] == 1:
+        if other is not None and (place := whole(number)) is not None and place < counts[stem] and counts[name] == 1:
             yield ("hosts", name), f"is also the name of one of the {counts[stem]} hosts `{stem}`; use another name"
 
 

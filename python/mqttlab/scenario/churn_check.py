@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from mqttlab.digits import plain
 from mqttlab.plurals import counted
-from mqttlab.quantity import shown
+from mqttlab.quantity import DURATION_NS_MAX, shown
 from mqttlab.scenario.churn import MS, Churn
 from mqttlab.scenario.location import Problem
 from mqttlab.scenario.model import Group, Scenario
 from mqttlab.scenario.topics import Filters
 
 CLIENTS_MAX = 100_000
+DAY_NS = 86_400 * 10**9
 
 
 def churn_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -41,6 +42,10 @@ def _of_group(scenario: Scenario, group: Group, churn: Churn) -> Iterator[tuple[
         yield ("churn", "hold"), (f"is {plain(hold_s)} s, but {counted(group.count, 'client')} with "
                                   f"{plain(1e9 / churn.connects)} connections a second come every {plain(every_s)} s "
                                   f"each; {remedy or 'use '}a shorter `hold`")
+    if (away_ns := churn.away_ns(group.count)) > DURATION_NS_MAX:
+        yield ("churn", "connects"), (
+            f"leaves each of {counted(group.count, 'client')} away for {plain(away_ns / DAY_NS)} days or more, but "
+            f"{DURATION_NS_MAX // DAY_NS} days is the longest time; use a larger rate")
     for place, publish in group.publications:
         if publish.arrival == "back-to-back":
             yield (*place, "arrival"), ("is \"back-to-back\", but the clients come and go (`churn`), and such messages "

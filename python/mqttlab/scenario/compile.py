@@ -186,7 +186,7 @@ def _server(scenario: Scenario, server: Server, hosts: _Hosts) -> types.Server:
             "start_timeout_ns": server.start_timeout,
         },
         "trust": None if simulated or server.tls is None else {
-            "authorities": _certificates(server.tls.authority.read_text(encoding="utf-8", errors="replace")),
+            "authorities": _certificates(server.tls.certificates()),
             "name": server.tls.name},
         "when_it_dies": "go_on" if server.when_it_dies == "go-on" else "end_run",
         "role": _role(scenario, server),

@@ -36,7 +36,8 @@ CALLED: dict[str, Column] = {
 }
 ROWS_MAX = 1_000_000
 BYTES_MAX = 50_000_000
-PLACE = re.compile(r"\{(?P<doubled>\{(?:group|client(?::\d{1,2})?)\})\}|\{group\}|\{client(?::(?P<width>\d{1,2}))?\}")
+PLACE = re.compile(r"\{(?P<doubled>\{(?:group|client(?::\d{1,2})?)\})\}|\{group\}|\{client(?::(?P<width>\d{1,2}))?\}",
+                   re.ASCII)
 OF_PAYLOADS = re.compile(r"\{(sequence|time|random|identity)(?::[^{}]*)?\}")
 MQTT_31_MAX = 23
 """Characters of an identifier in MQTT 3.1 (its section 3.1)."""
@@ -162,7 +163,7 @@ def user_places_problem(pattern: str) -> str | None:
 
 def _width_problem(pattern: str) -> str | None:
     for place, width in re.findall(r"(\{client:([^{}]*)\})", pattern):
-        if not re.fullmatch(r"\d{1,2}", width) or not 1 <= int(width) <= 20:
+        if not re.fullmatch("[0-9]{1,2}", width) or not 1 <= int(width) <= 20:
             return (f"has {shown(place)}, but behind the colon stands how many digits it has at least, 1 to 20, such "
                     "as {client:04}")
     return None

@@ -100,7 +100,7 @@ def override(values: dict[str, Any], place: str, value: Any, name: str) -> list[
     Raises:
         ScenarioError: there is no such place.
     """
-    numbered = re.sub(r"\.(\d+)(?=[.\[]|$)", r"[\1]", place)
+    numbered = re.sub(r"\.([0-9]+)(?=[.\[]|$)", r"[\1]", place)
     try:
         put(values, numbered, value)
         return named(values, numbered)

@@ -255,7 +255,7 @@ class Broker(Part):
         1000, ge=0, le=2**32 - 1, description=(
             "Messages queued for a client beyond these; 0: no limit. QoS 0 messages for a client that is away are not "
             "queued (Mosquitto's `queue_qos0_messages false`)."))
-    retry: PositiveDurationNs | None = Field(None, description=(
+    retry: PositiveDurationNs | None = Field(None, ge=MS, description=(
         "Interval of timed retransmission by the simulated broker, as in MQTT 3.1; Mosquitto repeats only when a "
         "client comes back."))
     topic_alias_maximum: Whole = Field(10, ge=0, le=65_535, description=(
@@ -283,7 +283,7 @@ class Gateway(Part):
         "Client identifier of its own connection: all of an aggregating gateway, QoS -1 of a transparent one."))
     keep_alive: SecondsNs = Field(60 * S, le=65_535 * S, description="Keep-alive of that connection; `0 s`: off.")
     retry: PositiveShortDurationNs = Field(
-        10 * S, description="T_retry towards clients (10 to 15 s, MQTT-SN 1.2, §7.2).")
+        10 * S, ge=MS, le=HOUR_NS, description="T_retry towards clients (10 to 15 s, MQTT-SN 1.2, §7.2).")
     retries: Whole = Field(3, ge=0, le=1000, description="N_retry: repetitions before a client is given up.")
     window: Whole = Field(
         1, ge=0, le=2**32 - 1, description="Unacknowledged messages to a client at QoS 1 and 2; 0: no limit.")
@@ -294,7 +294,7 @@ class Gateway(Part):
     broker_queue: Whole = Field(1000, ge=0, le=2**32 - 1, description="Messages that wait for that connection.")
     filter_duplicates: Truth = Field(
         True, description="A repeated PUBLISH of QoS 1 is acknowledged again and not published twice.")
-    advertise: PositiveDurationNs | None = Field(None, description="From one ADVERTISE to the next.")
+    advertise: PositiveDurationNs | None = Field(None, ge=MS, description="From one ADVERTISE to the next.")
     predefined_topics: dict[PlainText, PredefinedId] = Field(
         default_factory=dict, description="Identifiers of topics that clients and gateway know beforehand, by name.")
 
@@ -514,7 +514,8 @@ class RecordingOptions(Part):
                                              "simulation `run.pcapng` with all links.")
     payloads: Truth = Field(False, description="Keep what every message that arrives carries, up to 8 MiB each, to be "
                                                "looked at: as much disk as was received.")
-    resource_interval: PositiveShortDurationNs = Field(500 * MS, description="How often CPU and memory are sampled.")
+    resource_interval: PositiveShortDurationNs = Field(
+        500 * MS, ge=MS, description="How often CPU and memory are sampled.")
     tcp_state_interval: PositiveShortDurationNs = Field(
         1000 * MS, ge=10 * MS, description="How often both ends of every TCP connection are asked for their state: "
                                            "time-out, windows, waiting bytes. More rarely where that would cost much.")
@@ -541,7 +542,7 @@ class Live(Part):
 
     real_time: Truth = Field(True, description="Ask for real-time priority.")
     latency_compensation: MicroDurationNs | None = Field(
-        None, description="Subtracted from every emulated delay; calibrated at the start when left out.")
+        None, le=HOUR_NS, description="Subtracted from every emulated delay; calibrated at the start when left out.")
     probe: PositiveDurationNs | None = Field(
         None, description="Measure each emulated path for this long before the run, and keep it beside its model.")
     port: Literal["auto", "tun", "packet"] = Field("auto", description="Device between namespaces and emulator.")
@@ -568,7 +569,7 @@ class Sim(Part):
     stop: Stop | None = Field(None, description="Stop early.")
     detect_transient: Truth = Field(
         False, description="Detect the end of the initial transient instead of using `warm_up`.")
-    client_wake_up: MicroDurationNs = Field(50_000, description=(
+    client_wake_up: MicroDurationNs = Field(50_000, le=HOUR_NS, description=(
         "Time from the arrival of data at a client until its program reads it, together with all data that has "
         "arrived by then."))
 

@@ -63,7 +63,8 @@ class Mqtt(Part):
     topic_alias_maximum: Whole | None = Field(None, ge=0, le=65_535, json_schema_extra=MQTT_5, description=(
         "Topic alias maximum announced (MQTT 5, 3.1.2.11.5): aliases that the broker may give; without it 0. "
         "Mosquitto 2.0 and the simulated broker give none."))
-    retry: PositiveDurationNs | None = Field(None, description="Interval of timed retransmission, as in MQTT 3.1.")
+    retry: PositiveDurationNs | None = Field(
+        None, ge=10**6, description="Interval of timed retransmission, as in MQTT 3.1.")
     ping: Literal["sent", "silence"] = Field("sent", description=(
         "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "
         "heard, as paho-mqtt and libmosquitto do, which then leave although they have something to send."))

@@ -35,8 +35,9 @@ class Sleep(Part):
 
     duration: SecondsNs = Field(
         le=65_535 * S, description="How long the gateway is told to wait for the next sign of life, whole seconds.")
-    wake_every: PositiveDurationNs = Field(description="From one awakening to the next; not above `duration`.")
-    linger: ShortDurationNs = Field(1 * S, description="How long it stays active without anything to do.")
+    wake_every: PositiveDurationNs = Field(ge=MS, description="From one awakening to the next; not above `duration`.")
+    linger: ShortDurationNs = Field(
+        1 * S, le=HOUR_NS, description="How long it stays active without anything to do.")
     publish: Literal["at-once", "when-awake"] = Field(
         "at-once", description="Whether it wakes up for a message that is due, or keeps it until the next awakening.")
 
@@ -56,9 +57,11 @@ class MqttSn(Part):
     without_connection: Truth = Field(
         False, description="Publish at QoS -1: no connection, no answer; `qos = 0`, predefined or short topics only.")
     retry: PositiveShortDurationNs = Field(
-        10 * S, description="T_retry: time until a packet without an answer is sent again (10 to 15 s, 1.2, §7.2).")
+        10 * S, ge=MS, le=HOUR_NS, description=(
+            "T_retry: time until a packet without an answer is sent again (10 to 15 s, 1.2, §7.2)."))
     retries: Whole = Field(3, ge=0, le=1000, description="N_retry: repetitions before the gateway is given up.")
-    wait: PositiveDurationNs = Field(300 * S, le=HOUR_NS, description="T_WAIT after \"rejected: congestion\".")
+    wait: PositiveDurationNs = Field(
+        300 * S, ge=MS, le=HOUR_NS, description="T_WAIT after \"rejected: congestion\".")
     max_queued: Whole = Field(
         1000, ge=0, le=2**32 - 1, description="Messages queued in a client; messages beyond count as unsent.")
     deliver_qos2_on: Literal["release", "publish"] = Field(

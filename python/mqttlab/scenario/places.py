@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from mqttlab.digits import whole
 from mqttlab.mistaken import closest
 from mqttlab.quantity import shown
 
@@ -91,11 +92,11 @@ def _keys(here: Any, is_index: bool, step: str, place: str) -> list[Any]:
         raise ValueError(f"is {shown(place)}, but [{step}] does not stand behind an array")
     if step == EVERY:
         return list(range(len(here)))
-    if step.isdigit():
-        if int(step) >= len(here):
+    if (index := whole(step)) is not None:
+        if index >= len(here):
             most = f"has {len(here)}, counted from 0" if here else "has none"
             raise ValueError(f"is {shown(place)}, but the scenario {most}: there is no [{step}]")
-        return [int(step)]
+        return [index]
     return _named(here, step, place)
 
 

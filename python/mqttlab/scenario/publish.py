@@ -9,9 +9,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from mqttlab.digits import plain
 from mqttlab.mistaken import UserFileError, readable
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import (
+    DURATION,
+    DURATION_NS_MAX,
     IntervalNs,
     IntervalOrNoneNs,
     PositiveDurationNs,
@@ -131,8 +134,15 @@ class Burst(Part):
     """Several messages at once, then a pause."""
 
     size: Whole = Field(ge=1, le=1_000_000, description="Messages in a burst.")
-    every: PositiveDurationNs = Field(description="From the start of one burst to the start of the next.")
+    every: PositiveDurationNs = Field(ge=1000, description="From the start of one burst to the start of the next.")
     gap: ShortDurationNs = Field(0, description="Between the messages of a burst.")
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.size * self.gap > DURATION_NS_MAX:
+            raise ValueError(f"has {self.size:,} messages, each {plain(self.gap / 10**9)} s after the last, which "
+                             f"takes longer than {DURATION.most_text}; use a shorter `gap` or a smaller `size`")
+        return self
 
 
 class RateStage(Part):

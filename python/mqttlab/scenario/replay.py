@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from mqttlab.digits import whole
 from mqttlab.mistaken import UserFileError, closest, readable
 from mqttlab.quantity import shown
 from mqttlab.scenario.separated import separated
@@ -41,9 +42,9 @@ NAMES = {
     "retain": ("retain", "retained"),
 }
 COLUMN = {name: column for column, names in NAMES.items() for name in names}
-NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d{0,20})(?:\.(?P<part>\d*))?")
+NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d{0,20})(?:\.(?P<part>\d*))?", re.ASCII)
 DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2})(?::(\d{2}))?(?:\.(\d+))?"
-                  r"(?:[Zz]|([+-])(\d{2}):?(\d{2})?)?")
+                  r"(?:[Zz]|([+-])(\d{2}):?(\d{2})?)?", re.ASCII)
 TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -196,7 +197,7 @@ class _Reading:
     def _size(self, fields: list[str]) -> None:
         place, size = self._columns.get("payload"), self._field(fields, "size")
         payload = fields[place] if place is not None and place < len(fields) else None
-        if size and not (size.isascii() and size.isdigit() and int(size) <= PAYLOAD_MAX):
+        if size and ((said := whole(size)) is None or said > PAYLOAD_MAX):
             raise ValueError(f"column `{self._name('size')}` is {shown(size)}, but must be a whole number of bytes up "
                              f"to {PAYLOAD_MAX}")
         if payload or (payload is not None and not size):

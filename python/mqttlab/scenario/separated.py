@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from _csv import Reader
 
 DELIMITERS = (",", ";", "\t", "|")
+# The module's own limit of 131,072 letters is less than a payload may have (10 MB). It is one for the whole process.
+csv.field_size_limit(10_000_000)
 
 
 @contextlib.contextmanager

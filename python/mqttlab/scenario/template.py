@@ -35,7 +35,7 @@ KNOWN = ("{client}", "{group}", "{sequence}", "{time}", "{random:…}", "{identi
 NAMES = ("client", "group", "sequence", "time", "random", "identity")
 DOUBLED = r"\{\{(?P<text>(?:" + "|".join(NAMES) + r")(?::[^{}]*)?)\}\}"
 PLACE = re.compile(DOUBLED + r"|\{(?P<name>[A-Za-z_]+)(?::(?P<how>[^{}]*))?\}")
-RANGE = re.compile(r"(?:int\s+)?(-?\d{1,15}(?:\.\d{1,9})?)\s*\.\.\s*(-?\d{1,15}(?:\.\d{1,9})?)")
+RANGE = re.compile(r"(?:int\s+)?(-?[0-9]{1,15}(?:\.[0-9]{1,9})?)\s*\.\.\s*(-?[0-9]{1,15}(?:\.[0-9]{1,9})?)")
 RANDOM = "write {random:0..100}, {random:hex 8}, {random:choice a|b} or {random:uuid}"
 TIMES = {"s": 10, "ms": 13, "us": 16, "ns": 19, "iso": 24}
 """Bytes of a time, by its format."""
@@ -117,7 +117,7 @@ def _meant(name: str) -> str | None:
 
 def _numbered(kind: str) -> Callable[[str, str | None], types.TemplatePart]:
     def read(place: str, how: str | None) -> types.TemplatePart:
-        if how is not None and (not re.fullmatch(r"\d{1,2}", how) or not 1 <= int(how) <= 20):
+        if how is not None and (not re.fullmatch("[0-9]{1,2}", how) or not 1 <= int(how) <= 20):
             raise ValueError(f"has {shown(place)}, but behind the colon stands how many digits it has at least, 1 to "
                              f"20, such as {{{kind}:04}}")
         width = int(how or 0)
@@ -137,7 +137,7 @@ def _random(place: str, how: str | None) -> types.TemplatePart:
     kind, _, rest = (how or "").partition(" ")
     if how == "uuid":
         return {"kind": "uuid"}
-    if kind == "hex" and re.fullmatch(r"\d{1,6}", rest) and 1 <= int(rest) <= 100_000:
+    if kind == "hex" and re.fullmatch("[0-9]{1,6}", rest) and 1 <= int(rest) <= 100_000:
         return {"kind": "hex", "digits": int(rest)}
     if kind == "choice" and rest:
         return {"kind": "choice", "choices": rest.split("|")}

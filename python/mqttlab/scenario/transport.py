@@ -5,11 +5,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mqttlab import secrets
-from mqttlab.mistaken import closest
+from mqttlab.mistaken import closest, readable
 from mqttlab.networks.link import Part, Truth, Whole
 from mqttlab.quantity import shown
 from mqttlab.scenario.secret import Reference, read_resource
 from mqttlab.secrets import MAY_BE_SECRET, PlainPath, PlainText
+
+AUTHORITY_BYTES_MAX = 10_000_000
 
 
 class Ports(Part):
@@ -28,6 +30,15 @@ class Trust(Part):
         "the system's on Debian."))
     name: PlainText | None = Field(None, min_length=1, max_length=253, description=(
         "What the broker's certificate must be for, and what clients ask for (SNI); its address when left out."))
+
+    def certificates(self) -> str:
+        """What is in the file.
+
+        Raises:
+            UserFileError: it cannot be read.
+        """
+        with readable(self.authority, AUTHORITY_BYTES_MAX, "certificates"):
+            return self.authority.read_text(encoding="utf-8", errors="replace")
 
 
 class TcpTransport(Part):

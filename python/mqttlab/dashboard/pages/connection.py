@@ -8,6 +8,7 @@ from dash import html
 from mqttlab import metrics
 from mqttlab.dashboard import connection_figures
 from mqttlab.dashboard.panels import Content, Head, Link, address, figure, link, notice, written_table
+from mqttlab.digits import whole
 from mqttlab.recording import Recording
 from mqttlab.report.network import DATAGRAMS
 
@@ -19,11 +20,11 @@ HEADS = (Head("connection", text=True), Head("client", text=True), Head("segment
 def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     """The connection that the address names, or all of them."""
     named = query.get("connection", "")
-    if named.isdecimal() and len(named) < 10:
+    if (connection := whole(named)) is not None:
         drawn = [figure(name, address(f"/data/run/{run}/figure/{name}.json"), over_time=True)
-                 for name in connection_figures.names(int(named))]
+                 for name in connection_figures.names(connection)]
         every = link("All connections", address(f"/run/{run}", part="connections"))
-        return [html.P([every, f" › connection {_spoken(int(named))}"], className="crumbs"),
+        return [html.P([every, f" › connection {_spoken(connection)}"], className="crumbs"),
                 html.P("Segments where they came to their first link; all have one time axis. For Wireshark `mqttlab "
                        "export --pcapng` makes a capture of them.", className="lead"),
                 html.Div(drawn, className="figures")]

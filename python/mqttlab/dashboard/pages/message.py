@@ -8,6 +8,7 @@ import polars as pl
 from dash import html
 
 from mqttlab.dashboard.panels import Content, Head, address, link, notice, written_table
+from mqttlab.digits import whole
 from mqttlab.explanation import Story, cause, head, ladder, parts_table, tell
 from mqttlab.explanation.diagram import Ladder
 from mqttlab.metrics import attribution_gap, evidence
@@ -49,6 +50,14 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     ]
 
 
+def message_numbers(named: str) -> tuple[int, int, int] | None:
+    """Publisher, sequence and subscriber of ``publisher:sequence@subscriber``; ``None`` for any other text."""
+    first, _, subscriber = named.partition("@")
+    publisher, _, sequence = first.partition(":")
+    numbers = whole(publisher), whole(sequence), whole(subscriber)
+    return None if None in numbers else numbers  # type: ignore[return-value]
+
+
 def _at(recording: Recording, at_s: str, latency_ms: str) -> str:
     """The name of the message that was to be sent at this run time and took so long; empty where there is none."""
     try:
@@ -68,13 +77,10 @@ def _at(recording: Recording, at_s: str, latency_ms: str) -> str:
 
 
 def _story(recording: Recording, named: str) -> Story | None:
-    first, _, subscriber = named.partition("@")
-    publisher, _, sequence = first.partition(":")
-    if attribution_gap(recording) is not None or not all(
-            word.isdecimal() and len(word) < 16 for word in (publisher, sequence, subscriber)):
+    numbers = message_numbers(named)
+    if attribution_gap(recording) is not None or numbers is None:
         return None
-    wanted = explainable(recording).filter(
-        pl.col("publisher") == int(publisher), pl.col("sequence") == int(sequence),
-        pl.col("subscriber") == int(subscriber))
+    wanted = explainable(recording).filter(*(
+        pl.col(name) == number for name, number in zip(("publisher", "sequence", "subscriber"), numbers, strict=True)))
     legs = recording.collect(wanted.select("leg").head(1))["leg"].to_list()
     return tell(recording, evidence(recording, legs), legs[0]) if legs else None

@@ -15,6 +15,7 @@ from mqttlab.dashboard import folding, run_sets
 from mqttlab.dashboard.panels import Content, Head, Link, act, address, figure, link, notice, written_table
 from mqttlab.dashboard.run_annotations import views
 from mqttlab.dashboard.store import HEADLINE, METRICS, TAG, Store
+from mqttlab.digits import whole
 from mqttlab.plurals import counted
 from mqttlab.report.comparison.drawn import ORDINALS
 from mqttlab.report.text import heading, meaning, number, unit
@@ -186,7 +187,7 @@ def _groups(shown: pl.DataFrame, by: list[str], query: dict[str, str]) -> html.S
     words += [f"The first {GROUPS_SHOWN} are shown."] if len(rows) > GROUPS_SHOWN else []
     asked = [" ".join([query.get("search", ""), *(f"{name}={shlex.quote(value)}" for name, value in zip(
         by, key, strict=True))]).strip() for key in keys]
-    at = int(query.get("reference", "")) if query.get("reference", "").isdecimal() else 0
+    at = whole(query.get("reference", "")) or 0
     reference = asked[min(at, len(asked) - 1)] if asked else ""
     told = [[*row, "the reference" if search == reference else Link(
         "compare", address("/compare", first_search=reference, second_search=search), f"compare group {place + 1}"),
