@@ -37,6 +37,8 @@ from unchecked import without_checks
 # Address space, of which a process that evaluates recordings takes some gigabytes; no mutation needs so much.
 MEMORY_BYTES = 6 << 30
 WITHIN_S = 60
+# A run of hours that is ended early has said something.
+SAID_EVERY = 1_000
 # What those say that go on with other recordings.
 SAYS = {"list": ("damaged",), "catalog": ("cannot be read", "is damaged")}
 # Commands by how often each is drawn.
@@ -299,6 +301,7 @@ def main() -> int:
     asked = parser.parse_args()
     numbers = range(asked.first, asked.first + asked.count) if asked.only is None else [asked.only]
     print(f"seed {asked.seed}, {len(numbers)} mutations from {numbers[0]}", flush=True)
+    again = f"python tests/soak/mutations.py --seed {asked.seed}{' --bytes' if asked.bytes else ''} --only"
     faults, kinds, verdicts = 0, Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="mutations-") as name:
         make(Path(name))
@@ -309,12 +312,17 @@ def main() -> int:
             verdicts[outcome.verdict or "fault"] += 1
             if outcome.fault:
                 faults += 1
-                print(f"\n{number}: {outcome.words}\n{outcome.fault}\n"
-                      f"again: python tests/soak/mutations.py --seed {asked.seed} --only {number}", flush=True)
+                print(f"\n{number}: {outcome.words}\n{outcome.fault}\nagain: {again} {number}", flush=True)
+            judged = number - numbers[0] + 1
+            if judged % SAID_EVERY == 0 and judged < len(numbers):
+                print(f"{judged} so far: {_counted(verdicts)}; {faults} faults", flush=True)
         worker.end()
-    print(f"{len(numbers)} mutations ({', '.join(f'{word} {count}' for word, count in sorted(kinds.items()))}): "
-          f"{', '.join(f'{word} {count}' for word, count in sorted(verdicts.items()))}; {faults} faults")
+    print(f"{len(numbers)} mutations ({_counted(kinds)}): {_counted(verdicts)}; {faults} faults")
     return 1 if faults else 0
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{word} {count}" for word, count in sorted(counts.items()))
 
 
 if __name__ == "__main__":

@@ -116,16 +116,14 @@ fn server(server: &Server, place: &str) -> Result<(), PlanError> {
     for (index, endpoint) in server.endpoints.iter().enumerate() {
         within(endpoint.port.into(), 1, 65_535, &format!("{place}.endpoints[{index}].port"))?;
     }
+    let (role, service) = server.service();
+    at_most(service.per_packet, HOUR, &format!("{place}.role.{role}.service.per_packet_ns"))?;
+    at_most(service.per_copy, HOUR, &format!("{place}.role.{role}.service.per_copy_ns"))?;
     if let Role::Broker(broker) = &server.role {
-        let service = &broker.service;
-        at_most(service.per_packet, HOUR, &format!("{place}.role.broker.service.per_packet_ns"))?;
-        at_most(service.per_copy, HOUR, &format!("{place}.role.broker.service.per_copy_ns"))?;
         retries(broker.settings.retry, &format!("{place}.role.broker.settings"))?;
     }
-    if let Role::ZeroMq(role) = &server.role {
+    if let Role::ZeroMq(_) = &server.role {
         within(server.endpoints.len() as u64, 2, 2, &format!("{place}.endpoints"))?;
-        at_most(role.service.per_packet, HOUR, &format!("{place}.role.zeromq.service.per_packet_ns"))?;
-        at_most(role.service.per_copy, HOUR, &format!("{place}.role.zeromq.service.per_copy_ns"))?;
     }
     if let Role::Gateway(role) = &server.role {
         gateway(role, &format!("{place}.role.gateway"))?;
@@ -478,8 +476,6 @@ fn gateway(gateway: &GatewayRole, place: &str) -> Result<(), PlanError> {
         LONGEST.as_ns(),
         &format!("{place}.advertise_ns"),
     )?;
-    at_most(gateway.service.per_packet, HOUR, &format!("{place}.service.per_packet_ns"))?;
-    at_most(gateway.service.per_copy, HOUR, &format!("{place}.service.per_copy_ns"))?;
     predefined(&gateway.predefined_topics, &format!("{place}.predefined_topics"))
 }
 

@@ -79,6 +79,16 @@ impl Server {
         slowed
     }
 
+    /// How long the simulated server works on a packet and on a copy, whatever its role, and the role's name in a plan.
+    pub fn service(&self) -> (&'static str, &ServiceTime) {
+        match &self.role {
+            Role::Broker(broker) => ("broker", &broker.service),
+            Role::Gateway(gateway) => ("gateway", &gateway.service),
+            Role::Proxy(proxy) => ("proxy", &proxy.service),
+            Role::ZeroMq(zeromq) => ("zeromq", &zeromq.service),
+        }
+    }
+
     /// The broker's settings and model, where it is a broker.
     pub fn broker(&self) -> Option<&BrokerRole> {
         match &self.role {

@@ -1,28 +1,20 @@
-//! Mutates the stored corpus of the fuzz targets for a bounded number of rounds with a fixed seed, so that every run of
-//! the tests, on any toolchain, tries hostile input. `cargo fuzz` does the same without bounds, see `fuzz/`.
-
-use std::fs;
-use std::path::Path;
+//! Tries the committed corpus of the fuzz targets again, and mutates what of it was made by hand, for a bounded number of rounds
+//! with a fixed seed. So every run of the tests, on any toolchain, tries hostile input. `make fuzz` does the same without
+//! bounds, see `fuzz/`.
 
 use mqttlab_units::{Dice, Seed};
 
 use crate::checks;
 
+#[path = "../../../../fuzz/corpus.rs"]
+mod corpus;
+
 const ROUNDS: u64 = 4_000;
 const LEN_MAX: usize = 16 * 1024;
 
-fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let mut paths: Vec<_> =
-        fs::read_dir(&folder).expect("a corpus").map(|entry| entry.expect("an entry").path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty(), "the corpus of {target} is empty");
-    paths.iter().map(|path| fs::read(path).expect("a corpus file")).collect()
-}
-
 fn run(target: &str, check: fn(&[u8])) {
-    let corpus = corpus(target);
-    corpus.iter().for_each(|seed| check(seed));
+    let corpus = corpus::made(target);
+    corpus.iter().chain(&corpus::found(target)).for_each(|input| check(input));
     let mut dice = Seed(1).derive(target).dice();
     for round in 0..ROUNDS {
         let mut bytes = corpus[dice.below(corpus.len() as u64) as usize].clone();
@@ -98,7 +90,7 @@ fn preambles_are_accounted_for_whatever_stands_in_them() {
 /// The corpus itself is opened: else its mutations would try nothing.
 #[test]
 fn the_corpus_of_tls_holds_mqtt() {
-    for bytes in corpus("tls") {
+    for bytes in corpus::made("tls") {
         assert!(checks::packets_in_tls(&bytes) >= 8);
     }
 }

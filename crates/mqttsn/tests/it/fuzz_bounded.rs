@@ -1,8 +1,11 @@
-//! The fuzz targets' checks on mutations of good packets, for a bounded number of rounds with a fixed seed. `cargo fuzz`
-//! does the same without bounds, see `fuzz/`.
+//! The fuzz targets' checks on their committed corpus, and on mutations of good packets for a bounded number of rounds with a
+//! fixed seed. `make fuzz` does the same without bounds, see `fuzz/`.
 
 use mqttlab_mqttsn::encode::encode;
 use mqttlab_units::{Dice, Seed};
+
+#[path = "../../../../fuzz/corpus.rs"]
+mod corpus;
 
 const ROUNDS: u64 = 5_000;
 
@@ -30,6 +33,15 @@ fn mutate(bytes: &mut Vec<u8>, dice: &mut Dice) {
         2 => drop(bytes.remove(at)),
         _ => bytes.insert(at, dice.bits() as u8),
     }
+}
+
+#[test]
+fn the_committed_corpus_is_right() {
+    let again = |target: &str, check: fn(&[u8])| {
+        corpus::made(target).iter().chain(&corpus::found(target)).for_each(|input| check(input));
+    };
+    again("mqttsn", crate::checks::decoder);
+    again("mqttsn_gateway", crate::checks::gateway);
 }
 
 #[test]

@@ -205,6 +205,27 @@ fn each_field_has_a_bound_that_names_it() {
 }
 
 #[test]
+fn a_service_time_has_the_same_bound_in_every_role() {
+    let long = |per_packet_ns: u64, per_copy_ns: u64| json!({ "per_packet_ns": per_packet_ns, "per_copy_ns": per_copy_ns, "jitter": [0, 1] });
+    for (name, server, role) in [
+        ("pair.json", 0, "broker"),
+        ("gateway.json", 1, "gateway"),
+        ("proxy.json", 1, "proxy"),
+        ("zeromq.json", 0, "zeromq"),
+    ] {
+        let place = format!("/servers/{server}/role/{role}/service");
+        let field = format!("`servers[{server}].role.{role}.service.");
+        let hour = 3_600_000_000_000;
+        assert_eq!(refusal(name, &place, long(hour, hour)), "accepted", "{name}");
+        for (service, ending) in [(long(u64::MAX, 0), "per_packet_ns"), (long(0, hour + 1), "per_copy_ns")] {
+            let refused = refusal(name, &place, service);
+            assert!(refused.starts_with(&format!("{field}{ending}` is ")), "{name}: {refused}");
+            assert!(refused.ends_with(", but must be 3600 s or less"), "{name}: {refused}");
+        }
+    }
+}
+
+#[test]
 fn clients_come_and_go_at_times_that_there_are() {
     let with = |change: &dyn Fn(&mut Value)| {
         let mut plan = plan("pair.json");

@@ -149,7 +149,7 @@ impl BrokerLimits {
         if !inbox.promote(|work| !served.contains(&slot(work))) {
             self.served.clear();
             if let Some(takes) = self.writing_time(broker) {
-                inbox.rest_until(now + takes);
+                inbox.rest_until(now.saturating_add(takes));
             }
         }
         self.served.extend(inbox.first().map(slot));
@@ -168,7 +168,8 @@ impl BrokerLimits {
             + messages * STORED_MESSAGE_BYTES
             + copies as u64 * STORED_COPY_BYTES
             + broker.sessions() as u64 * STORED_SESSION_BYTES;
-        Some(Duration::from_ns((u128::from(bytes) * 1_000_000_000 / u128::from(rate)) as u64))
+        let takes_ns = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
+        Some(Duration::from_ns(takes_ns.try_into().unwrap_or(u64::MAX)))
     }
 }
 

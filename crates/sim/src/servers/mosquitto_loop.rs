@@ -179,7 +179,7 @@ impl LoopPasses {
     pub(super) fn end(&mut self, now: Instant, takes: Duration) {
         self.ended_at = now;
         let more = std::mem::take(&mut self.more);
-        self.due = self.is_waiting().then(|| now + if more { takes } else { WAIT_MAX });
+        self.due = self.is_waiting().then(|| now.saturating_add(if more { takes } else { WAIT_MAX }));
     }
 }
 

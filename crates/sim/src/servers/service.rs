@@ -62,7 +62,8 @@ impl<W> ServiceQueue<W> {
     /// Begins with the first, unless it has or nothing waits.
     pub(super) fn begin(&mut self, now: Instant) {
         if self.done.is_none() && !self.waiting.is_empty() {
-            self.done = Some(now.max(self.rests_until) + self.service.per_packet());
+            // What takes longer than there is time is never done.
+            self.done = Some(now.max(self.rests_until).saturating_add(self.service.per_packet()));
         }
     }
 
@@ -74,8 +75,8 @@ impl<W> ServiceQueue<W> {
 
     /// It stands still for so long.
     pub(super) fn delay(&mut self, by: Duration) {
-        self.done = self.done.map(|done| done + by);
-        self.rests_until += by;
+        self.done = self.done.map(|done| done.saturating_add(by));
+        self.rests_until = self.rests_until.saturating_add(by);
     }
 
     /// Puts the first that is so before the others, unless it has begun: whether there is one.

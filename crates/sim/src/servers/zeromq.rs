@@ -180,7 +180,8 @@ impl ZeroMqModel {
         while let Some(output) = self.proxy.poll() {
             let (to, response) = match output {
                 Output::Message(to, copy) => {
-                    at += self.inbox.per_copy();
+                    // As a broker's.
+                    at = at.saturating_add(self.inbox.per_copy());
                     *self.untaken.entry(to.0).or_default() += 1;
                     let (packet, length) = around.groups.frames(around.topics, (copy.message, copy.topic));
                     (to, ProxyResponse::Packet(packet, length))
@@ -318,7 +319,7 @@ impl ServerModel for ZeroMqModel {
 
     fn resume(&mut self, around: &mut ServerSurroundings<'_>, stood: Duration, _: &[End]) {
         self.inbox.delay(stood);
-        self.outbox.iter_mut().for_each(|(at, ..)| *at += stood);
+        self.outbox.iter_mut().for_each(|(at, ..)| *at = at.saturating_add(stood));
         self.alarm.forget();
         self.set_alarm(around);
     }

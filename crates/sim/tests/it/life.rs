@@ -43,6 +43,23 @@ fn counts(plan: &Value, name: &str) -> SimCounts {
     counts
 }
 
+/// The longest copies that a plan may have, on the slowest host, repeated as often as it may say.
+#[test]
+fn copies_that_last_beyond_the_end_of_time_are_never_sent() {
+    let mut plan = with_events(plan(1), &[(600, "pause", true), (700, "continue", true)]);
+    let host = plan["servers"][0]["host"].as_u64().expect("a host") as usize;
+    plan["hosts"][host]["limits"] =
+        json!({ "processor": [1, 100], "memory_bytes": null, "disk_bytes_s": null });
+    let broker = &mut plan["servers"][0]["role"]["broker"];
+    broker["service"]["per_copy_ns"] = json!(3_600_000_000_000_u64);
+    broker["settings"]["retry"] = json!({ "interval_ns": 1_000_000 });
+    plan["groups"][1]["count"] = json!(50);
+    plan["groups"][1]["subscriptions"][0]["filter"] = json!("#");
+    plan["phases"]["cool_down_ns"] = json!(5_000_000_000_u64);
+    let counts = counts(&plan, "copies");
+    assert!(counts.delivered == 0 && counts.sent > 0, "{counts:?}");
+}
+
 #[test]
 fn over_a_kill_and_a_start_qos_1_loses_nothing_whenever_it_comes() {
     for at in (300..400).step_by(19) {
