@@ -31,7 +31,8 @@ const TRUST: &str = "see `tls.authority` of the broker";
 const WEBSOCKET: &str = "see the port, and `transport.websocket.path`";
 const REACHED: &str = "see the network's loss and delay and the broker's log, or give them more time \
                        (`phases.connect_timeout`)";
-const LISTENS: &str = "nothing listens there: see `address` and `port` of the broker";
+const LISTENS: &str =
+    "nothing listens there: see `address` of the broker, and its `port`, or of TLS and WebSocket its `ports`";
 
 /// What helps against a code of CONNACK in MQTT 3.1.1 (§3.2.2.3) and MQTT 5 (§2.4), or of MQTT 5's DISCONNECT; of others the
 /// broker's log tells. Their names are [`reason`]'s.
