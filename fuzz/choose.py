@@ -17,11 +17,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "fuzz" / "corpus"
+Edges = np.ndarray[tuple[int], np.dtype[np.uint32]]
+Covered = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-def edges(program: Path, inputs: list[Path]) -> dict[Path, frozenset[str]]:
+def edges(program: Path, inputs: list[Path]) -> dict[Path, Edges]:
     """The edges that each input reaches, as libFuzzer numbers them.
 
     Raises:
@@ -36,13 +40,23 @@ def edges(program: Path, inputs: list[Path]) -> dict[Path, frozenset[str]]:
         options = ["-set_cover_merge=1", "-use_counters=0", "-timeout=30", "-max_len=65536"]
         subprocess.run([program, *options, f"-merge_control_file={control}", sink, source],
                        check=True, capture_output=True)
-        count, _, *lines = control.read_text(encoding="utf-8").splitlines()
-        files = [inputs[int(Path(line).name)] for line in lines[:int(count)]]
-        reached = (line.split() for line in lines[int(count):])
-        return {files[int(words[1])]: frozenset(words[2:]) for words in reached if words[0] == "FT"}
+        return read_control(control, inputs)
 
 
-def chosen(reached: dict[Path, frozenset[str]], covered: set[str], most_bytes: int) -> list[Path]:
+def read_control(control: Path, inputs: list[Path]) -> dict[Path, Edges]:
+    """What libFuzzer has written of inputs that are called by their numbers."""
+    reached = dict[Path, Edges]()
+    with control.open(encoding="utf-8") as lines:
+        count, _ = int(next(lines)), next(lines)
+        files = [inputs[int(Path(next(lines).strip()).name)] for _ in range(count)]
+        for line in lines:
+            kind, number, *numbers = line.split()
+            if kind == "FT":
+                reached[files[int(number)]] = np.array(numbers, dtype=np.uint32)
+    return reached
+
+
+def chosen(reached: dict[Path, Edges], covered: Covered, most_bytes: int) -> list[Path]:
     """Inputs by new edges a byte, beyond those that are covered, which grow by what is chosen."""
     size = {path: path.stat().st_size for path in reached}
     heap = [(-len(found) / size[path], str(path), path) for path, found in reached.items()]
@@ -50,12 +64,12 @@ def chosen(reached: dict[Path, frozenset[str]], covered: set[str], most_bytes: i
     took, spent = list[Path](), 0
     while heap:
         _, name, path = heapq.heappop(heap)
-        new = len(reached[path] - covered)
+        new = int(np.count_nonzero(~covered[reached[path]]))
         # The others have fewer than they had, too: whoever is first with what he has now is taken.
         if new and heap and -new / size[path] > heap[0][0]:
             heapq.heappush(heap, (-new / size[path], name, path))
         elif new and spent + size[path] <= most_bytes:
-            covered |= reached[path]
+            covered[reached[path]] = True
             spent += size[path]
             took.append(path)
     return took
@@ -80,16 +94,18 @@ def main() -> int:
         found = {path.name: path for folder in (asked.found / target, place) for path in sorted(folder.glob("*"))
                  if 0 < path.stat().st_size <= asked.largest}
         reached = edges(program, [*made, *found.values()])
-        every = frozenset().union(*reached.values())
-        covered = {edge for path in made for edge in reached.pop(path, ())}
-        by_hand = len(covered)
+        every = np.unique(np.concatenate(list(reached.values())))
+        covered = np.zeros(int(every.max()) + 1, dtype=np.bool_)
+        for path in made:
+            covered[reached.pop(path, every[:0])] = True
+        by_hand = int(covered.sum())
         with tempfile.TemporaryDirectory() as name:
             took = [Path(shutil.copy(path, name)) for path in chosen(reached, covered, asked.bytes)]
             shutil.rmtree(place)
             shutil.copytree(name, place)
             size = sum(path.stat().st_size for path in took)
         print(f"{target}: {len(took)} inputs of {len(found)}, {size} bytes; {by_hand} edges by hand, "
-              f"{len(covered)} with them, {len(every)} reached")
+              f"{int(covered.sum())} with them, {len(every)} reached")
     return 0
 
 

@@ -1,8 +1,11 @@
-//! The fuzz targets' checks on mutations of good streams, for a bounded number of rounds with a fixed seed. `cargo fuzz`
-//! does the same without bounds, see `fuzz/`.
+//! The fuzz targets' checks on their committed corpus, and on mutations of good streams for a bounded number of rounds with a
+//! fixed seed. `make fuzz` does the same without bounds, see `fuzz/`.
 
 #[path = "fuzzing/checks.rs"]
 mod checks;
+#[allow(dead_code)]
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 
 use mqttlab_units::{Dice, Seed};
 use mqttlab_zmtp::{SocketType, command, frame, greeting};
@@ -56,6 +59,12 @@ fn mutated(dice: &mut Dice, each: impl Fn(&[u8])) {
         }
         each(&bytes);
     }
+}
+
+#[test]
+fn the_committed_corpus_is_right() {
+    corpus::found("zmtp").iter().for_each(|input| checks::decoder(input));
+    corpus::found("zmtp_proxy").iter().for_each(|input| checks::proxy(input));
 }
 
 #[test]

@@ -1,13 +1,14 @@
-//! Changes valid plans at random, with a fixed seed, and simulates what is accepted: no plan makes the engine panic.
-//! `cargo fuzz run plan` does the same without bounds, see `fuzz/`. `MQTTLAB_PLANS=20000` tries so many.
+//! Tries the committed corpus again, and changes valid plans at random, with a fixed seed: what is accepted is simulated, and no
+//! plan makes the engine panic. `make fuzz TARGETS=plan` does the same without bounds, see `fuzz/`. `MQTTLAB_PLANS=20000` tries so many.
 
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mqttlab_units::Seed;
 use serde_json::Value;
 
+#[path = "../../../../fuzz/corpus.rs"]
+mod committed;
 #[path = "../fuzzing/plans.rs"]
 mod plans;
 
@@ -18,12 +19,7 @@ const ROUNDS: u64 = 1_500;
 const ENOUGH: Duration = Duration::from_secs(15);
 
 fn corpus() -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan");
-    let mut paths: Vec<_> =
-        fs::read_dir(folder).expect("a corpus").map(|entry| entry.expect("an entry").path()).collect();
-    paths.sort();
-    let read = |path| serde_json::from_slice(&fs::read(path).expect("a corpus file")).expect("JSON");
-    paths.into_iter().map(read).collect()
+    committed::made("plan").iter().map(|bytes| serde_json::from_slice(bytes).expect("JSON")).collect()
 }
 
 fn scratch(name: &str) -> std::path::PathBuf {
@@ -37,6 +33,18 @@ fn every_plan_of_the_corpus_is_simulated() {
     let scratch = scratch("corpus");
     for plan in corpus() {
         assert_eq!(check(&plan.to_string(), &scratch), Fate::Simulated, "{}", plan["name"]);
+    }
+    fs::remove_dir_all(scratch).expect("an empty directory");
+}
+
+/// Among them a plan whose proxy takes 2^64 - 1 ns for a packet, which the simulator once accepted.
+#[test]
+fn what_a_campaign_has_found_makes_the_engine_panic_no_more() {
+    let scratch = scratch("found");
+    for bytes in committed::found("plan") {
+        if let Ok(text) = std::str::from_utf8(&bytes) {
+            check(text, &scratch);
+        }
     }
     fs::remove_dir_all(scratch).expect("an empty directory");
 }
