@@ -6,6 +6,7 @@
 # make bench   side-by-side measurements (takes minutes; wants a quiet machine)
 # make agreement  simulator beside kernel, every kind of scenario (an hour; resumable; wants a quiet machine)
 # make chance     simulator beside kernel, scenarios drawn by chance (three hours; resumable; wants a quiet machine)
+# make advice   whether experiments by chance recommend what an equivalent choice undercuts (20 minutes)
 # make coverage   how often intervals cover the true value, simulated (two minutes)
 # make soak    200 runs that are killed, starved and looked at; 100,000 damaged recordings, traces and tables
 # make mutants  faults that were mended, put back one at a time: does the test of each fail (an hour)
@@ -42,7 +43,7 @@ TOOLS := target/tools
 PURE := $(shell grep -l 'std::time::Instant::now' crates/*/clippy.toml | cut -d / -f 2)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: docs lock audit fuzz mutants soak soak-large demo check test lint lint-rust lint-python bench agreement chance coverage clean
+.PHONY: docs lock audit fuzz mutants soak soak-large demo check test lint lint-rust lint-python bench advice agreement chance coverage clean
 .PHONY: setup setup-test setup-dashboard test-rust test-rust-pure test-python test-python-fast
 
 demo: setup
@@ -103,6 +104,9 @@ agreement: setup-test
 
 chance: setup-test
 	$(BIN)/python benches/agreement/chance.py --out benches/agreement/CHANCE.md
+
+advice: setup-test
+	$(BIN)/python benches/advice/run.py --out benches/advice/RESULTS.md
 
 coverage: setup
 	$(BIN)/python benches/coverage/run.py --out benches/coverage/RESULTS.md

@@ -46,7 +46,7 @@ def design_of(directory: ExperimentDirectory) -> ExperimentDesign:
             levels=tuple(level.text for level in factor.levels), values=tuple(level.value for level in factor.levels),
             places=factor.places or tuple(place for level in factor.levels for place, _ in level.settings))
             for factor in design.factors),
-        found=tuple(sentences(experiment, directory.answers())),
+        found=tuple(sentences(experiment, directory.answers())), simulated=backends == ["sim"],
         responses=tuple((each.metric, each.scope, each.scope_name) for each in experiment.responses),
         names={"Runs were made by mqttlab": f"version {__version__}, backend {' and '.join(backends) or 'none'}",
                "The report was made with": f"Python {platform.python_version()}"})
@@ -63,12 +63,11 @@ def analysed(directory: ExperimentDirectory, named: Named | None = None) -> Anal
         ExperimentError: none does.
     """
     table = directory.table()
-    analysis = analyse(design_of(directory), table)
+    costs = _costs(directory, table)
+    analysis = analyse(design_of(directory), table, _judged(directory, named or (lambda name: None)), costs)
     if not analysis.responses:
         raise ExperimentError(f"{directory.path}: no run of it counts yet; mqttlab experiment goes on with it")
-    costs = _costs(directory, table)
-    return replace(analysis, thresholds=_judged(directory, named or (lambda name: None)), costs=costs,
-                   costs_unknown=_unknown(directory, table, costs))
+    return replace(analysis, costs_unknown=_unknown(directory, table, costs))
 
 
 def _judged(directory: ExperimentDirectory, named: Named) -> tuple[Judged, ...]:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
 
+import polars as pl
 import pytest
 
 BENCHES = Path(__file__).resolve().parents[2] / "benches"
@@ -72,3 +73,31 @@ def test_the_page_has_the_table_of_what_was_measured(monkeypatch: pytest.MonkeyP
     table = bench("commands/table", monkeypatch)
     results = json.loads(table.RESULTS.read_text(encoding="utf-8"))
     assert table.table(results) in table.PAGE.read_text(encoding="utf-8")
+
+
+def advised(latencies: dict[str, list[float]], kilobytes: dict[str, float], undelivered: float = 0.0) -> pl.DataFrame:
+    return pl.DataFrame([
+        {"state": "done", "kind": "run", "transport": way, "block": block, "metric": metric, "value": value}
+        for way, values in latencies.items() for block, latency in enumerate(values) for metric, value in (
+            ("latency_ms_p50", latency), ("undelivered_percent", undelivered if way == "tcp" else 0.0),
+            ("ip_kb_per_device_hour_up", kilobytes[way]), ("ip_kb_per_device_hour_down", 10.0))])
+
+
+@pytest.mark.parametrize(("tcp", "kilobytes", "undelivered", "against"), [
+    ([301.42, 301.43, 301.42], 100.0, 0.0, ["tcp"]), ([301.41, 301.41, 301.41], 170.0, 0.0, []),
+    ([330.0, 331.0, 329.0], 100.0, 0.0, []), ([280.0, 310.0, 330.0], 100.0, 0.0, []),
+    ([301.42, 301.43, 301.42], 100.0, 3.0, []), ([301.42], 100.0, 0.0, []),
+])
+def test_the_judge_of_advice_objects_to_the_dearer_of_two_that_are_equivalent(
+    tcp: list[float], kilobytes: float, undelivered: float, against: list[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge = bench("advice/run", monkeypatch)
+    table = advised({"tls": [301.41, 301.41, 301.41], "tcp": tcp}, {"tls": 172.0, "tcp": kilobytes}, undelivered)
+    assert judge.judged(table, "transport", "tls") == against
+
+
+def test_two_hundred_experiments_by_chance_have_no_advice_against_an_equivalent_cheaper_choice() -> None:
+    lines = (BENCHES / "advice" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert sorted(row["number"] for row in rows) == list(range(1, 201))
+    assert not [row["number"] for row in rows if row["against"]]

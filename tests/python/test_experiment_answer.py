@@ -8,13 +8,14 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commands import mqttlab
 from mqttlab import metrics
 from mqttlab.analysed import analysed
-from mqttlab.analysis import Analysis
+from mqttlab.analysis import Analysis, AsGood
 from mqttlab.dashboard.pages import experiments
 from mqttlab.dashboard.panels import Coloured
 from mqttlab.dashboard.store import Store
@@ -101,30 +102,41 @@ def test_a_recommendation_says_what_the_other_choice_costs(analysis: Analysis) -
         assert row[1].split(": ", 1)[1] in text
 
 
-@pytest.mark.parametrize(("certainty", "others", "dear", "said"), [
-    (0.6, (1,), 133, ["Choose qos 0: it has the lowest latency p99, 98.2 ms (60 % certain).",
-                      "No worse in these runs: qos 1, but it costs 33 % more bytes up."]),
-    (0.6, (1,), 80, ["Choose qos 0: it has the lowest latency p99, 98.2 ms (60 % certain).",
-                     "No worse in these runs: qos 1, and it is cheaper: 20 % fewer bytes up."]),
-    (0.6, (1,), 101, ["Choose qos 0: it has the lowest latency p99, 98.2 ms (60 % certain).",
-                      "No worse in these runs: qos 1, and it costs the same."]),
-    (1.0, (), 133, ["Choose qos 0: it has the lowest latency p99, 98.2 ms (over 99 % certain)."]),
-    (None, (), 133, [
-        "Choose qos 0: it has the lowest latency p99, 98.2 ms (too few runs to say how certain that is)."]),
+BEST = "Choose qos 0: it has the lowest latency p99, 98.2 ms"
+SAME = "choose qos 0, 98.2 ms (60 % certain). It needs 42 % fewer bytes than qos 1, 97 ms."
+OTHER = AsGood(levels={"qos": "1"}, estimate=97.0, word="equivalent")
+OPEN = replace(OTHER, word="undecided", runs_needed=249)
+RUNS = ("249 more runs of each point would decide latency p99: write repetitions = 252 into its file, then mqttlab "
+        "experiment FILE.")
+
+
+@pytest.mark.parametrize(("certainty", "changes", "dear", "said"), [
+    (0.6, {"as_good": (OPEN,)}, 133, [f"{BEST} (60 % certain).", "No difference shown: qos 1, but it costs 33 % more "
+                                      "bytes.", RUNS]),
+    (0.6, {"as_good": (OTHER,)}, 80, [f"{BEST} (60 % certain).", "Equivalent: qos 1, and it needs 20 % fewer bytes."]),
+    (0.6, {"as_good": (OTHER,)}, 101, [f"{BEST} (60 % certain).", "Equivalent: qos 1, and it costs the same."]),
+    (1.0, {"as_good": ()}, 133, [f"{BEST} (over 99 % certain)."]),
+    (1.0, {"as_good": (), "cheaper": {"qos": "1"}}, 75, [f"{BEST} (over 99 % certain).",
+                                                         "It costs 33 % more bytes than qos 1."]),
+    (None, {"as_good": ()}, 133, [f"{BEST} (too few runs to say how certain that is)."]),
+    # It chose the dear one of two that are equivalent, or whose runs show no difference.
+    (0.6, {"as_good": (OTHER,), "best": OTHER}, 172, [f"No difference in latency p99 that matters: {SAME}"]),
+    (0.6, {"as_good": (OPEN,), "best": OPEN}, 172, [f"These runs show no difference in latency p99: {SAME}", RUNS]),
 ])
 def test_a_choice_is_said_so_that_it_can_be_decided(
-    analysis: Analysis, certainty: float | None, others: tuple[int, ...], dear: int, said: list[str],
+    analysis: Analysis, certainty: float | None, changes: dict[str, Any], dear: int, said: list[str],
 ) -> None:
     """It said: choose qos 0, which has …; these runs show no difference from qos 1, which costs 33 % more."""
     assert analysis.recommendations is not None
     [row] = analysis.recommendations.rows
     assert row.objective is not None
     choice, keys = {"qos": "0"}, {point.levels["qos"]: point.key for point in analysis.responses[0].points}
-    row = replace(row, choice=choice, objective=replace(row.objective, estimate=98.2), certainty=certainty,
-                  as_good=tuple({"qos": str(other)} for other in others))
+    row = replace(row, **({"best": None, "cheaper": None} | changes), choice=choice, certainty=certainty,
+                  objective=replace(row.objective, estimate=98.2))
     cost = replace(analysis.costs[0], metric="ip_kb_per_device_hour_up",
                    values={keys["0"]: (100.0,), keys["1"]: (float(dear),)})
-    made = replace(analysis, thresholds=(), costs=(cost,),
+    first = replace(analysis.responses[0], compared=())
+    made = replace(analysis, thresholds=(), costs=(cost,), responses=(first,),
                    recommendations=replace(analysis.recommendations, rows=(row,)))
     assert list(answer(made).sentences) == said
 

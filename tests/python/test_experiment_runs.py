@@ -11,14 +11,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import polars as pl
 import pytest
 
 import processes
 from mqttlab.catalog import Catalog
+from mqttlab.cli.experiments import _say_detectable
+from mqttlab.console import Console
 from mqttlab.experiments import ExperimentDirectory
 from mqttlab.experiments.journal import read
+from mqttlab.experiments.responses import Response, Value
 from mqttlab.recording import Recording
 from mqttlab.runs.machine import is_held, live_alone
 from wrong_experiments import GOOD, SCENARIO
@@ -240,6 +245,22 @@ def test_a_dry_run_starts_nothing_and_says_what_would_run(tmp_path: Path) -> Non
     assert {run.kind for run in runs} == {"pilot"} and len({run.seed for run in runs}) == 3
     # Pilot runs are no results.
     assert len(ExperimentDirectory.open(tmp_path / "runs" / "loss").pending()) == 49
+
+
+def test_runs_that_do_not_differ_show_no_smallest_difference_of_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    """It said: smallest difference, latency_ms_p50: 0 ms (0 % of 301.4)."""
+    response = Response("latency_ms_p50")
+    experiment = SimpleNamespace(file=SimpleNamespace(repetitions=5), responses=[response])
+
+    def said(*values: float) -> str:
+        done = [SimpleNamespace(point_key="a", responses=[
+            Value(metric="latency_ms_p50", scope="run", scope_name=None, value=value, unit="ms")]) for value in values]
+        _say_detectable(Console(width=120), cast(Any, experiment), cast(Any, done))
+        return capsys.readouterr().out
+
+    assert "latency_ms_p50: no spread; 301.4 ms in all of them" in said(301.4, 301.4, 301.4 + 1e-12)
+    assert "latency_ms_p50: 2" in said(301.4, 302.4, 300.4)
+    assert "no spread; 0 ms" in said(0.0, 0.0)
 
 
 def test_a_fraction_says_what_is_confounded(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ alone, and listed; nothing is left out for its value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,8 +14,8 @@ import polars as pl
 from mqttlab import statistics
 from mqttlab.analysis.answered import Cost, Judged
 from mqttlab.analysis.design import ExperimentDesign
-from mqttlab.analysis.recommendation import Recommendations, recommend
-from mqttlab.analysis.responses import RESPONSE, Compared, Response, response
+from mqttlab.analysis.recommendation import Recommendations, Weighed, recommend
+from mqttlab.analysis.responses import RESPONSE, Compared, Response, margin, response
 
 SHARES, OF_SHARE = ("messages_lost_percent", "undelivered_percent"), "deliveries_expected"
 
@@ -61,12 +60,16 @@ class Analysis:
         return counts
 
 
-def analyse(design: ExperimentDesign, table: pl.DataFrame) -> Analysis:
+def analyse(
+    design: ExperimentDesign, table: pl.DataFrame, thresholds: Sequence[Judged] = (), costs: Sequence[Cost] = (),
+) -> Analysis:
     """Analyse an experiment.
 
     Args:
         design: what it was asked.
         table: its tidy table.
+        thresholds: what became of its thresholds. A choice that breaks one is not preferred for its cost.
+        costs: what its points cost.
     """
     counted = table.filter(pl.col("state") == "done", pl.col("metric").is_not_null(), pl.col("value").is_not_null(),
                            pl.col("value").is_finite())
@@ -87,7 +90,10 @@ def analyse(design: ExperimentDesign, table: pl.DataFrame) -> Analysis:
     judged = _judge(design, _with_adjusted_drift(responses))
     return Analysis(
         design=design, responses=tuple(judged), left_out=tuple(_left_out(table)), runs=measured["run"].n_unique(),
-        controls=controls["run"].n_unique(), recommendations=recommend(design, judged, kept))
+        controls=controls["run"].n_unique(), thresholds=tuple(thresholds), costs=tuple(costs),
+        recommendations=recommend(design, judged, kept, Weighed(
+            costs=tuple(costs), margin=design.margin,
+            broken=frozenset(each.key for each in thresholds if each.verdict == "broken"))))
 
 
 def _expected(measured: pl.DataFrame, key: tuple[object, ...]) -> dict[int, int]:
@@ -105,8 +111,8 @@ def _judge(design: ExperimentDesign, responses: Sequence[Response]) -> list[Resp
     places = [(number, found) for number, each in enumerate(responses) for found in each.compared]
     means = {number: {point.key: point.interval.estimate for point in each.points}
              for number, each in enumerate(responses)}
-    margins = [math.log1p(design.margin) if responses[number].logarithm else
-               abs(means[number].get(design.reference or "", 0.0)) * design.margin for number, _ in places]
+    margins = [margin(design, means[number].get(design.reference or "", 0.0), responses[number].logarithm)
+               for number, _ in places]
     verdicts = iter(statistics.judge([found.tested for _, found in places], margins,
                                      [responses[number].better for number, _ in places], alpha=design.family))
     return [replace(each, compared=tuple(replace(found, verdict=next(verdicts)) for found in each.compared))

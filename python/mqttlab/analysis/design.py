@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 ENVIRONMENT = ("networks", "trunk", "radio", "hosts", "paths", "events")
+LOAD = ("phases", "groups.count", "groups.churn", *(f"groups.publish.{field}" for field in (
+    "payload", "interval", "rate", "arrival", "burst", "stages", "start_phase", "messages", "topics", "replay")))
+"""Places of what devices have to say, and when: nobody can choose to have less of it."""
+INDEX = re.compile(r"\[[^\]]*\]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +27,8 @@ class Factor:
 
     @property
     def environment(self) -> bool:
-        """Whether it is what one has to live with, a network, and not what one can choose."""
-        return bool(self.places) and all(place.split("[")[0].split(".")[0] in ENVIRONMENT for place in self.places)
+        """Whether it is what one has to live with, a network or a load, and not what one can choose."""
+        return bool(self.places) and all(_given(INDEX.sub("", place)) for place in self.places)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,5 +58,11 @@ class ExperimentDesign:
     recommendations."""
     stopping: str = ""
     """The rule by which repetitions ended, where they were not a fixed number."""
+    simulated: bool = False
+    """Whether every run was simulated: virtual time does not drift."""
     names: dict[str, str] = field(default_factory=dict)
     """Facts for the methods paragraph: program version, machine, backend."""
+
+
+def _given(place: str) -> bool:
+    return place.split(".")[0] in ENVIRONMENT or any(f"{place}.".startswith(f"{load}.") for load in LOAD)

@@ -1,26 +1,56 @@
-"""What to choose for which network, by a rule that is said, and how certain that is.
+"""What to choose for which network and load, by a rule that is said, and how certain that is.
 
 The rule: of the choices that deliver enough (the upper confidence limit of the mean undelivered share is at most the
-limit, where it was measured), the one with the best mean of the objective, the first response. Its certainty is
-the share of 2,000 experiments, drawn from the blocks with replacement, in which the same rule chooses it. Choices
-that cannot be told from it are named: their difference in pairs is not refused at 5 % (Holm).
+limit, where it was measured), the one with the best mean of the objective, the first response, is looked for. Others
+are as good where the difference is equivalent to none within the margin of the verdicts, or where the runs do not
+tell it from none (Holm). Of all these the cheapest is chosen. Its certainty is the share of 2,000 experiments, drawn
+from the blocks with replacement, in which it delivers enough and no other is better by more than the margin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from mqttlab import statistics
+from mqttlab.analysis.answered import Cost, cheapest
 from mqttlab.analysis.design import ExperimentDesign, Factor
-from mqttlab.analysis.responses import PointEstimate, Response, combinations, pairs
+from mqttlab.analysis.responses import PointEstimate, Response, combinations, difference, margin
 from mqttlab.digits import plain
 
 RESAMPLES = 2_000
 # What was under way when a run ended counts. Experiments of earlier versions kept what was lost, and nothing else.
 SHARES = ("undelivered_percent", "messages_lost_percent")
+
+
+Word = Literal["equivalent", "undecided"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighed:
+    """What is weighed where the objective does not decide."""
+
+    costs: tuple[Cost, ...] = ()
+    broken: frozenset[str] = frozenset()
+    """Keys of the points that break a threshold."""
+    margin: float = 0.05
+    """The relative difference of a cost that does not matter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsGood:
+    """A choice that is as good as the best one in its environment."""
+
+    levels: dict[str, str]
+    estimate: float
+    """Of the objective."""
+    word: Word
+    """Equivalent to the best one, or not told from it."""
+    runs_needed: int | None = None
+    """How many more runs of each point would probably tell; ``None`` where that is not known, or nothing is to tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +62,15 @@ class Recommendation:
     """``None`` where no choice delivers enough."""
     objective: statistics.Interval | None
     certainty: float | None
-    as_good: tuple[dict[str, str], ...]
+    as_good: tuple[AsGood, ...]
+    """The others that are as good, the best of the objective among them where it is not the choice."""
     refused: int
     """Choices that do not deliver enough."""
+    best: AsGood | None = None
+    """What has the best mean of the objective, with what tells it from the choice; ``None`` where that is the
+    choice."""
+    cheaper: dict[str, str] | None = None
+    """What costs less, and is worse; ``None`` where nothing does that delivers enough."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +87,7 @@ class Recommendations:
 
 def recommend(
     design: ExperimentDesign, responses: Sequence[Response], kept: Sequence[Response] = (),
+    weighed: Weighed | None = None,
 ) -> Recommendations | None:
     """The recommendation for every combination of the environment's levels; ``None`` where nothing can be chosen, or
     the first response has no good side.
@@ -59,6 +96,7 @@ def recommend(
         design: the experiment's question.
         responses: what was asked for.
         kept: what was kept to judge it by.
+        weighed: costs and thresholds.
     """
     choices = [factor for factor in design.factors if not factor.environment]
     environment = [factor for factor in design.factors if factor.environment]
@@ -68,7 +106,8 @@ def recommend(
     shares = [each for metric in SHARES for each in (*responses, *kept)
               if each.metric == metric and each.scope == objective.scope]
     lost = next(iter(shares), None)
-    rows = [_row(design, objective, lost, place, choices) for place in combinations(environment)]
+    beside = weighed or Weighed(margin=design.margin)
+    rows = [_row(design, objective, lost, place, choices, beside) for place in combinations(environment)]
     known = tuple(row for row in rows if row is not None)
     if not known:
         return None
@@ -76,15 +115,16 @@ def recommend(
     limit = (f"of the choices that {fate} at most {plain(design.lost_most_percent)} % of the messages, take"
              if lost is not None else "take")
     side = "lowest" if objective.better == "lower" else "highest"
+    within = f"{plain(100 * design.margin)} %"
     return Recommendations(rows=known, objective=objective.name, side=side, rule=(
-        f"The rule: {limit} the one with the {side} {objective.name}. Certainty: how often the "
-        "same choice comes out when the runs are drawn again at random. Also fine: these runs show no difference from "
-        "the choice."))
+        f"The rule: {limit} those whose {objective.name} is the {side}, within {within} of it, or not told from it by "
+        f"these runs. Of these, take the cheapest. Certainty: how often no choice is better by more than {within} when "
+        "the runs are drawn again at random."))
 
 
 def _row(
     design: ExperimentDesign, objective: Response, lost: Response | None, place: dict[str, str],
-    choices: Sequence[Factor],
+    choices: Sequence[Factor], weighed: Weighed,
 ) -> Recommendation | None:
     here = [point for point in objective.points if place.items() <= point.levels.items()]
     if len(here) < 2:
@@ -97,11 +137,38 @@ def _row(
                               refused=len(here))
     sign = 1 if objective.better == "lower" else -1
     best = min(allowed, key=lambda point: sign * point.interval.estimate)
-    rivals = [point for point in allowed if point is not best]
+    as_good = _as_good(design, objective, best, [point for point in allowed if point is not best], names)
+    chosen = _cheapest(design, best, [point for point in allowed if point is best or point.key in as_good], weighed)
+    worse = [point for point in allowed if point is not best and point.key not in as_good
+             and (point.key not in weighed.broken or chosen.key in weighed.broken)]
+    fewest = cheapest(weighed.costs, [chosen.key, *(point.key for point in worse)], weighed.margin)
+    others = {point.key: each for point in allowed if (each := as_good.get(point.key)) and point is not chosen}
+    leader = None
+    if chosen is not best:
+        leader = AsGood(levels=_levels(best, names), estimate=best.interval.estimate, word=as_good[chosen.key].word,
+                        runs_needed=as_good[chosen.key].runs_needed)
+        others = {best.key: leader, **others}
     return Recommendation(
-        environment=place, choice=_levels(best, names), objective=best.interval,
-        certainty=_certainty(here, losses, best, sign, design.lost_most_percent), refused=len(here) - len(allowed),
-        as_good=tuple(_levels(point, names) for point in _not_told_apart(design, best, rivals, objective.logarithm)))
+        environment=place, choice=_levels(chosen, names), objective=chosen.interval, best=leader,
+        certainty=_certainty(here, losses, chosen, sign, design), refused=len(here) - len(allowed),
+        as_good=tuple(others.values()), cheaper=None if chosen.key in fewest else next(
+            _levels(point, names) for point in worse if point.key in fewest))
+
+
+def _cheapest(
+    design: ExperimentDesign, best: PointEstimate, good: Sequence[PointEstimate], weighed: Weighed,
+) -> PointEstimate:
+    """Of those that are as good the cheapest, and of these the best one; what breaks a threshold comes last.
+
+    One run tells nothing of chance: what has only one is not taken for its cost if it lies beyond the margin.
+    """
+    far = [point for point in good if min(len(point.values), len(best.values)) < 2
+           and abs(point.interval.estimate - best.interval.estimate) > margin(design, best.interval.estimate, False)]
+    held = [point for point in good if point.key not in weighed.broken]
+    left = [point for point in held or good if point not in far] or held or list(good)
+    fewest = cheapest(weighed.costs, [point.key for point in left], weighed.margin)
+    return min((point for point in left if point.key in fewest),
+               key=lambda point: abs(point.interval.estimate - best.interval.estimate))
 
 
 def _levels(point: PointEstimate, names: Sequence[str]) -> dict[str, str]:
@@ -112,23 +179,29 @@ def _acceptable(lost: PointEstimate | None, most_percent: float) -> bool:
     return lost is None or min(lost.interval.high, 100.0) <= most_percent or max(lost.values) == 0
 
 
-def _not_told_apart(
-    design: ExperimentDesign, best: PointEstimate, rivals: Sequence[PointEstimate], logarithm: bool,
-) -> list[PointEstimate]:
-    tested = []
-    for rival in rivals:
-        first, second, paired = pairs(best, rival) if design.common_seeds else (
-            list(best.values), list(rival.values), False)
-        known = len(first) >= 2 and len(second) >= 2
-        if logarithm:
-            first, second = np.log(first).tolist(), np.log(second).tolist()
-        tested.append(statistics.difference(first, second, paired=paired).p if known else 1.0)
-    return [rival for rival, p in zip(rivals, statistics.holm(tested), strict=True) if p > design.family]
+def _as_good(
+    design: ExperimentDesign, objective: Response, best: PointEstimate, rivals: Sequence[PointEstimate],
+    names: Sequence[str],
+) -> dict[str, AsGood]:
+    """By key, the rivals that are equivalent to the best one, and those that are not told from it."""
+    differences = {point.key: difference(design, best, point, objective.logarithm) for point in rivals}
+    known = {key: found for key, found in differences.items() if found is not None}
+    bounds = [margin(design, best.interval.estimate, objective.logarithm)] * len(known)
+    verdicts = dict(zip(known, statistics.judge(
+        list(known.values()), bounds, [objective.better] * len(known), alpha=design.family), strict=True))
+    found = {}
+    for point in rivals:
+        verdict = verdicts.get(point.key)
+        word: Word = "equivalent" if verdict is not None and verdict.word == "equivalent" else "undecided"
+        if verdict is None or verdict.word != "worse":
+            found[point.key] = AsGood(levels=_levels(point, names), estimate=point.interval.estimate, word=word,
+                                      runs_needed=None if verdict is None else verdict.runs_needed)
+    return found
 
 
 def _certainty(
-    here: Sequence[PointEstimate], losses: dict[str, PointEstimate], best: PointEstimate, sign: int,
-    most_percent: float,
+    here: Sequence[PointEstimate], losses: dict[str, PointEstimate], chosen: PointEstimate, sign: int,
+    design: ExperimentDesign,
 ) -> float | None:
     """Blocks are drawn, the same for every choice: what they share stays shared."""
     blocks = sorted(set.intersection(*(set(point.blocks) for point in here)))
@@ -143,10 +216,12 @@ def _certainty(
             again = _by_block(lost, blocks)[drawn]
             reach = statistics.t_quantile(0.975, len(blocks) - 1) / np.sqrt(len(blocks))
             worst[place] = again.mean(axis=1) + reach * again.std(axis=1, ddof=1)
-    ranked = np.where(worst <= most_percent, sign * means, np.inf)
-    chosen = np.argmin(ranked, axis=0)
-    possible = np.isfinite(ranked).any(axis=0)
-    return float(np.mean(possible & (chosen == list(here).index(best))))
+    ranked = np.where(worst <= design.lost_most_percent, sign * means, np.inf)
+    best = ranked.min(axis=0)
+    possible = np.isfinite(ranked[list(here).index(chosen)])
+    near = np.where(possible, ranked[list(here).index(chosen)], 0.0) <= np.where(
+        np.isfinite(best), best + design.margin * np.abs(best), np.inf)
+    return float(np.mean(possible & near))
 
 
 def _by_block(point: PointEstimate, blocks: Sequence[int]) -> np.ndarray:

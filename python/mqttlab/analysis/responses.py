@@ -128,8 +128,9 @@ def response(
     varies = rows["value"].n_unique() > 1
     reference = {point.key: point for point in points}.get(design.reference or "")
     model, logarithm = _model(design, rows, first["unit"])
-    # A search chooses its order by what it finds.
-    drift, drift_of = _drift(rows, controls, model) if design.kind != "search" else (None, "")
+    # A search chooses its order by what it finds, and a simulation does not know what was simulated before it.
+    ordered = design.kind != "search" and not design.simulated
+    drift, drift_of = _drift(rows, controls, model) if ordered else (None, "")
     return Response(
         metric=first["metric"], scope=first["scope"], scope_name=first["scope_name"], unit=first["unit"],
         declared=bool(first.get("declared", True)), rows=rows, points=points,
@@ -166,8 +167,8 @@ def _compared(
         first, second, paired = pairs(reference, point) if design.common_seeds else (
             list(reference.values), list(point.values), False)
         absolute = statistics.difference(first, second, paired=paired, confidence=design.confidence)
-        tested = statistics.difference(np.log(first), np.log(second), paired=paired, confidence=design.confidence) if (
-            logarithm) else absolute
+        tested = difference(design, reference, point, logarithm)
+        assert tested is not None
         found.append(Compared(
             point=point, difference=absolute, tested=tested,
             ratio=_geometric(tested.interval) if logarithm else statistics.ratio_interval(
@@ -180,6 +181,25 @@ def _geometric(logarithms: statistics.Interval) -> statistics.Interval:
     """The ratio of geometric means from the difference of the logarithms' means."""
     ends = [math.exp(end) for end in (logarithms.estimate, logarithms.low, logarithms.high)]
     return replace(logarithms, estimate=ends[0], low=ends[1], high=ends[2], method=f"{logarithms.method} of logarithms")
+
+
+def margin(design: ExperimentDesign, mean: float, logarithm: bool) -> float:
+    """The largest difference from a mean that does not matter; of logarithms, where these are compared."""
+    return math.log1p(design.margin) if logarithm else abs(mean) * design.margin
+
+
+def difference(
+    design: ExperimentDesign, first: PointEstimate, second: PointEstimate, logarithm: bool,
+) -> statistics.Difference | None:
+    """What a verdict on two points rests on: by pairs of runs with the same seed where there are at least two.
+    ``None`` where a point has fewer than two runs."""
+    if len(first.values) < 2 or len(second.values) < 2:
+        return None
+    before, after, paired = pairs(first, second) if design.common_seeds else (
+        list(first.values), list(second.values), False)
+    if logarithm:
+        return statistics.difference(np.log(before), np.log(after), paired=paired, confidence=design.confidence)
+    return statistics.difference(before, after, paired=paired, confidence=design.confidence)
 
 
 def pairs(first: PointEstimate, second: PointEstimate) -> tuple[list[float], list[float], bool]:

@@ -411,8 +411,13 @@ def _say_detectable(console: Console, experiment: Experiment, done: Sequence[Run
         if len(values) < 2:
             continue
         spread = statistics.stdev(values)
-        least = smallest_difference(spread, n)
         mean = statistics.fmean(values)
+        # Sums of the same numbers differ by rounding.
+        if spread <= 1e-9 * abs(mean):
+            console.print(f"    {response}: no spread; {plain(mean, 4)} {unit_of(response.metric)} in all of them",
+                          highlight=False)
+            continue
+        least = smallest_difference(spread, n)
         share = f" ({plain(100 * least / abs(mean), 2)} % of {plain(mean, 4)})" if mean else ""
         console.print(f"    {response}: {plain(least, 3)} {unit_of(response.metric)}{share}", highlight=False)
 

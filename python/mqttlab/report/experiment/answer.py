@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from mqttlab.analysis import SERVERS, Analysis, Compared, Judged, Recommendation, Response
+from mqttlab.analysis import Analysis, AsGood, Compared, Judged, Recommendation, Response, totals
 from mqttlab.comparison import Change, words_of_change
 from mqttlab.foreign import visible
 from mqttlab.metrics import called_beside_a_value
 from mqttlab.plurals import counted
 from mqttlab.report.experiment.tables import Table, levels
 from mqttlab.report.text import number
+from mqttlab.statistics.planning import RUNS_MOST
 
 TOLD = 3
-SAME_PERCENT = 5.0
 SURE = 0.995
 # Names of several words; what is no metric stays as it is.
 NAME = re.compile(r"\b[a-z0-9]+(?:_[a-z0-9]+)+\b")
@@ -50,6 +50,7 @@ def answer(analysis: Analysis) -> Answer:
         said += _choices(analysis)
     elif not analysis.design.found:
         said += _points(analysis)
+    said += _more_runs(analysis)
     return Answer(state=state, sentences=tuple(visible(words) for words in said if words))
 
 
@@ -82,7 +83,8 @@ def recommendations(analysis: Analysis) -> Table:
     rows: list[tuple[str, ...]] = []
     for row in table.rows:
         mean = "–" if row.objective is None else number(row.objective.estimate)
-        others = "; ".join(f"{levels(other)}: {_cost(analysis, row, other)}" for other in row.as_good) or "none"
+        others = "; ".join(f"{levels(other.levels)}: {_cost(analysis, row, other.levels)}"
+                           for other in row.as_good) or "none"
         choice = levels(row.choice) if row.choice else "none delivers enough"
         rows.append((*(row.environment[name] for name in names), choice, others, mean, _percent(row.certainty),
                      str(row.refused)))
@@ -130,22 +132,70 @@ def _choices(analysis: Analysis) -> list[str]:
                            for choice in sorted(set(chosen), key=chosen.count, reverse=True)[:TOLD])
         on = ", ".join(table.rows[0].environment)
         return [f"The choice with the {table.side} {table.objective} depends on {on}: {shares}."]
-    of = next(each for each in analysis.responses if each.name == table.objective)
-    said = []
-    for row in table.rows:
-        where = f"At {levels(row.environment)}: " if row.environment else ""
-        if row.choice is None:
-            said.append(f"{where}no choice delivers enough.")
-            continue
-        broken = _broken(analysis, row)
-        verb = {"all": f"no choice holds every threshold; {levels(row.choice)} has",
-                "it": f"{levels(row.choice)} breaks a threshold, but has"}.get(
-                    broken, f"choose {levels(row.choice)}: it has")
-        best = "" if row.objective is None else f", {_figure(of, row.objective.estimate)}"
-        said.append(f"{where}{verb} the {table.side} {table.objective}{best} ({_certain(row.certainty)}).")
-        said += [f"No worse in these runs: {levels(other)}, {_but(_cost(analysis, row, other))}."
-                 for other in row.as_good[:TOLD]]
+    said = [words for row in table.rows for words in _choice(analysis, row)]
+    if not analysis.costs:
+        said.append("What the choices cost is not known.")
     return [f"{words[:1].upper()}{words[1:]}" for words in said]
+
+
+def _choice(analysis: Analysis, row: Recommendation) -> list[str]:
+    """What to choose in one environment, why, and what else is as good."""
+    table = analysis.recommendations
+    assert table is not None
+    where = f"At {levels(row.environment)}: " if row.environment else ""
+    if row.choice is None or row.objective is None:
+        return [f"{where}no choice delivers enough."]
+    figure = partial(_figure, next(each for each in analysis.responses if each.name == table.objective))
+    value, certain = figure(row.objective.estimate), _certain(row.certainty)
+    broken = _broken(analysis, row)
+    none_holds = "no choice holds every threshold; " if broken == "all" else ""
+    others = [other for other in row.as_good if other is not row.best]
+    if row.best is None:
+        verb = {"all": f"{levels(row.choice)} has", "it": f"{levels(row.choice)} breaks a threshold, but has"}.get(
+            broken, f"choose {levels(row.choice)}: it has")
+        said = [f"{where}{none_holds}{verb} the {table.side} {table.objective}, {value} ({certain})."]
+    else:
+        same = (f"no difference in {table.objective} that matters" if row.best.word == "equivalent" else
+                f"these runs show no difference in {table.objective}")
+        cost = _cost(analysis, row, row.choice, than=row.best.levels)
+        said = [f"{where}{none_holds}{same}: choose {levels(row.choice)}, {value} ({certain}). It {cost} than "
+                f"{levels(row.best.levels)}, {figure(row.best.estimate)}."]
+    if row.cheaper is not None:
+        said.append(f"It {_cost(analysis, row, row.choice, than=row.cheaper)} than {levels(row.cheaper)}.")
+    return said + [f"{_as_good(other)}: {levels(other.levels)}, {_but(_cost(analysis, row, other.levels))}."
+                   for other in others[:TOLD]]
+
+
+def _as_good(other: AsGood) -> str:
+    return "Equivalent" if other.word == "equivalent" else "No difference shown"
+
+
+def _more_runs(analysis: Analysis) -> list[str]:
+    """How many more runs would decide what is undecided, and how to have them."""
+    table = analysis.recommendations
+    undecided = [(table.objective, other.runs_needed) for row in table.rows for other in row.as_good
+                 if other.word == "undecided"] if table is not None else []
+    # Of what a choice rests on, the choice says what is undecided.
+    undecided += [(each.name, found.verdict.runs_needed) for each, found in analysis.comparisons
+                  if found.verdict is not None and found.verdict.word == "undecided"
+                  and (table is None or each.name != table.objective)]
+    most = max((len(point.values) for each in analysis.responses for point in each.points), default=0)
+    if not undecided or most < 2:
+        return []
+    known = [(name, count) for name, count in undecided if count is not None]
+    beyond = sorted({name for name, count in undecided if count is None})
+    said = [f"Over {RUNS_MOST} more runs of each point would be needed to decide {_listed(beyond)}."] if beyond else []
+    if known:
+        more = max(count for _, count in known)
+        how = ("" if analysis.design.stopping else
+               f": write repetitions = {most + more} into its file, then mqttlab experiment FILE")
+        decided = _listed(sorted({name for name, _ in known} - set(beyond)) or [f"what is nearest of {beyond[0]}"])
+        said.insert(0, f"{counted(more, 'more run')} of each point would decide {decided}{how}.")
+    return said
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def words_of_choices(analysis: Analysis) -> int:
@@ -181,21 +231,26 @@ def _broken(analysis: Analysis, row: Recommendation) -> str:
     return "it" if any(key in bad for key in chosen) else ""
 
 
-def _cost(analysis: Analysis, row: Recommendation, other: dict[str, str]) -> str:
-    """What an alternative costs, against the choice."""
+def _cost(
+    analysis: Analysis, row: Recommendation, other: dict[str, str], than: dict[str, str] | None = None,
+) -> str:
+    """What a choice costs, against another one, by default against the one that is recommended."""
     keys = [next((point.key for point in _first_points(analysis)
-                  if (row.environment | of).items() <= point.levels.items()), "") for of in (row.choice or {}, other)]
-    changes = [(cost, after / before - 1) for cost in analysis.costs
-               if (before := cost.mean(keys[0])) and (after := cost.mean(keys[1])) is not None]
+                  if (row.environment | of).items() <= point.levels.items()), "")
+            for of in (than or row.choice or {}, other)]
+    known = totals(analysis.costs)
+    changes = [(total, total.means[keys[1]] / total.means[keys[0]] - 1) for total in known
+               if total.means.get(keys[0]) and keys[1] in total.means]
     if not changes:
         return "may cost more or less: no cost is known"
-    far = [(cost, change) for cost, change in changes if abs(change) * 100 > SAME_PERCENT]
+    far = [(total, change) for total, change in changes if abs(change) > analysis.design.margin]
     if not far:
         return "costs the same"
-    cost, change = max(far, key=lambda one: abs(one[1]))
-    what = COST_WORDS[cost.metric] + (f" of {cost.of}" if len(changes) > 1 and cost.of else "")
+    # Bytes come before energy, and energy before the processor, as they do where the cheapest is looked for.
+    total, change = max(far, key=lambda one: (-one[0].kind, abs(one[1])))
+    what = COST_WORDS[total.kind] + (f" of {total.of}" if len(known) > 1 and total.of else "")
     return (f"costs {100 * change:.0f} % more {what}" if change > 0 else
-            f"is cheaper: {-100 * change:.0f} % {'fewer' if 'bytes' in what else 'less'} {what}")
+            f"needs {-100 * change:.0f} % {'fewer' if 'bytes' in what else 'less'} {what}")
 
 
 def _points(analysis: Analysis) -> list[str]:
@@ -242,5 +297,5 @@ def _percent(share: float | None) -> str:
     return "over 99 %" if share >= SURE else f"{100 * share:.0f} %"
 
 
-COST_WORDS = {"ip_kb_per_device_hour_up": "bytes up", "ip_kb_per_device_hour_down": "bytes down",
-              "energy_mj_per_delivery": "energy a delivery", SERVERS: "processor time a delivery"}
+COST_WORDS = ("bytes", "energy a delivery", "processor time a delivery")
+"""By their weight, as :func:`mqttlab.analysis.totals` has it."""

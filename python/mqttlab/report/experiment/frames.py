@@ -92,7 +92,7 @@ def recommendations(analysis: Analysis) -> pl.DataFrame:
         return pl.DataFrame()
     return pl.DataFrame([
         {**row.environment, "choice": _said(row.choice), **_ends("objective", row.objective),
-         "certainty": row.certainty, "as_good": "; ".join(_said(other) for other in row.as_good),
+         "certainty": row.certainty, "as_good": "; ".join(_said(other.levels) for other in row.as_good),
          "not_acceptable": row.refused} for row in analysis.recommendations.rows], infer_schema_length=None)
 
 
