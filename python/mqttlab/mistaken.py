@@ -7,10 +7,8 @@ A problem says both on one line, so that nobody has to look up what a file is ca
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import stat
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -81,6 +79,8 @@ def _directory(path: Path) -> str:
 
 
 def _toml(path: Path) -> str | None:
+    import tomllib  # only where a file is not what it should be
+
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -113,9 +113,9 @@ def nearest_path(path: Path) -> str | None:
         return str(path.with_name(longer[-1]))
     # Names of one kind of file are alike by their ends alone.
     stems = [Path(name).stem for name in names if Path(name).suffix == path.suffix]
-    near = [stem + path.suffix for stem in difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.6)]
+    near = [stem + path.suffix for stem in _alike(path.stem, stems, 0.6)]
     others = [name for name in names if Path(name).suffix != path.suffix]
-    near += difflib.get_close_matches(path.name, others, n=1, cutoff=0.6)
+    near += _alike(path.name, others, 0.6)
     return str(path.with_name(near[0])) if near else None
 
 
@@ -185,7 +185,7 @@ def _is_empty(path: Path) -> bool:
 def closest(given: str, known: Collection[str], likeness: float = 0.5) -> str | None:
     """The known name that is most like a given one, of at least this likeness (0 to 1; difflib's ratio)."""
     # A comparison takes a time that grows with all letters of all names.
-    near = difflib.get_close_matches(given, known, n=1, cutoff=likeness) if len(known) <= COMPARED_MAX else []
+    near = _alike(given, known, likeness) if len(known) <= COMPARED_MAX else []
     return near[0] if near else None
 
 
@@ -207,7 +207,14 @@ def names_like(given: str, known: Collection[str]) -> list[str]:
 
     Latencies come first, for what people call `p99` has a longer name.
     """
-    slip = difflib.get_close_matches(given, known, n=1, cutoff=0.8)
+    slip = _alike(given, known, 0.8)
     containing = [name for name in known if given and given.lower() in name.lower()]
     containing.sort(key=lambda name: (not name.startswith("latency_"), len(name), name))
-    return slip or containing[:NAMES_MAX] or difflib.get_close_matches(given, known, n=1, cutoff=0.5)
+    return slip or containing[:NAMES_MAX] or _alike(given, known, 0.5)
+
+
+def _alike(given: str, known: Collection[str], likeness: float) -> list[str]:
+    """The known name that is most like a given one, if any is like it enough."""
+    import difflib  # most commands meet no mistake
+
+    return difflib.get_close_matches(given, known, n=1, cutoff=likeness)

@@ -77,7 +77,8 @@ def test_who_is_not_authorised_reads_which_field_says_who_he_is(
 def test_where_nothing_listens_is_a_refused_connection(tmp_path: Path) -> None:
     [told] = reasons(own_port(), tmp_path / "run")
     assert told.startswith("4 of 4 clients never connected: connection refused (cannot connect: ")
-    assert told.endswith("nothing listens there: see `address` of the broker, and its `port`, or of TLS and WebSocket its `ports`")
+    assert told.endswith("nothing listens there: see `address` of the broker, and its `port`, or of TLS and WebSocket "
+                         "its `ports`")
 
 
 @pytest.fixture

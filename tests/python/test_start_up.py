@@ -97,7 +97,7 @@ def test_a_comparison_of_two_runs_loads_no_package_for_a_single_function() -> No
 def test_how_many_modules_small_commands_load(tmp_path: Path) -> None:
     # Some more than today, so that another Python has room; each takes a third of a millisecond.
     assert len(modules("--help")) < 165
-    assert len(modules("list", "--runs", str(tmp_path))) < 205
+    assert len(modules("list", "--runs", str(tmp_path))) < 195
     assert len(modules("check", "scenarios/demo.toml")) < 350
 
 
