@@ -16,6 +16,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use mqttlab_capture::analysis::after;
 use mqttlab_units::{Duration, Instant};
 
 /// A segment with payload, at its place in the stream.
@@ -125,8 +126,7 @@ impl ReceiverProgress {
         if ack.upto > self.acknowledged {
             self.advance(ack, arrived);
         }
-        // Stamps wrap (RFC 7323 §5.2).
-        let is_later = |echo: &u32| self.echoed.is_none_or(|echoed| echo.wrapping_sub(echoed) as i32 > 0);
+        let is_later = |echo: &u32| self.echoed.is_none_or(|echoed| after(*echo, echoed));
         self.echoed = ack.echo.filter(is_later).or(self.echoed);
     }
 

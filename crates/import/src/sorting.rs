@@ -9,7 +9,8 @@
 
 use std::collections::VecDeque;
 
-use mqttlab_capture::{Bits, CapturedFrame, LinkTransit, LinkType, TransportHeader, dissect};
+use mqttlab_capture::analysis::after;
+use mqttlab_capture::{Bits, CapturedFrame, LinkTransit, LinkType, TcpHeader, TransportHeader, dissect};
 use mqttlab_units::{Duration, Instant};
 
 /// A frame that waits for its turn.
@@ -53,25 +54,11 @@ impl HeldFrame {
         CapturedFrame { time, is_timed, interface, link_type, original_len, data }
     }
 
-    /// Whether one end of a connection sent this frame after another one, by what its segments count.
-    fn was_sent_after(&self, other: &HeldFrame) -> bool {
-        let (TransportHeader::Tcp(this, _), TransportHeader::Tcp(other_one, _)) =
-            (dissect(&self.frame()), dissect(&other.frame()))
-        else {
-            return false;
-        };
-        let is_same = this.source == other_one.source && this.destination == other_one.destination;
-        if !is_same || self.interface != other.interface || this.bits.has(Bits::SYN) {
-            return false;
-        }
-        let is_beyond = |this: u32, other: u32| (this.wrapping_sub(other) as i32).is_positive();
-        match (this.options.timestamps, other_one.options.timestamps) {
-            (Some((this, _)), Some((other, _))) => is_beyond(this, other),
-            // One number alone also grows where a segment was repeated.
-            _ => {
-                is_beyond(this.sequence, other_one.sequence)
-                    && is_beyond(this.acknowledgment, other_one.acknowledgment)
-            }
+    /// The header of its TCP segment.
+    fn segment(&self) -> Option<TcpHeader> {
+        match dissect(&self.frame()) {
+            TransportHeader::Tcp(segment, _) => Some(segment),
+            _ => None,
         }
     }
 
@@ -200,11 +187,17 @@ impl Sorting {
         self.swapped += 1;
         self.late += u64::from(held.time < self.handed_out);
         let place = self.waiting.partition_point(|other| other.time <= held.time);
-        let mut later = self.waiting.range(place..).rev().take(COMPARED_MAX);
-        if let Some(other) = later.find(|other| held.was_sent_after(other)) {
-            self.sent_after += 1;
-            let back = other.time.checked_since(held.time).unwrap_or_default();
-            self.sent_after_by = self.sent_after_by.max(back);
+        if let Some(segment) = held.segment() {
+            let later = self.waiting.range(place..).rev().take(COMPARED_MAX);
+            let earlier_sent = later
+                .filter(|other| other.interface == held.interface)
+                .filter_map(HeldFrame::segment)
+                .find(|other| was_sent_after(&segment, other));
+            if let Some(other) = earlier_sent {
+                self.sent_after += 1;
+                let back = other.time.checked_since(held.time).unwrap_or_default();
+                self.sent_after_by = self.sent_after_by.max(back);
+            }
         }
         self.waiting.insert(place, held);
     }
@@ -239,6 +232,18 @@ impl Sorting {
                 self.swapped - self.late
             ));
         }
+    }
+}
+
+/// Whether one end of a connection sent a segment after another one, by what it counts.
+fn was_sent_after(this: &TcpHeader, other: &TcpHeader) -> bool {
+    if this.source != other.source || this.destination != other.destination || this.bits.has(Bits::SYN) {
+        return false;
+    }
+    match (this.options.timestamps, other.options.timestamps) {
+        (Some((this, _)), Some((other, _))) => after(this, other),
+        // One number alone also grows where a segment was repeated.
+        _ => after(this.sequence, other.sequence) && after(this.acknowledgment, other.acknowledgment),
     }
 }
 

@@ -164,11 +164,9 @@ def _compared(
     for point in points:
         if point.key == reference.key or len(point.values) < 2 or len(reference.values) < 2:
             continue
-        first, second, paired = pairs(reference, point) if design.common_seeds else (
-            list(reference.values), list(point.values), False)
-        absolute = statistics.difference(first, second, paired=paired, confidence=design.confidence)
-        tested = difference(design, reference, point, logarithm)
-        assert tested is not None
+        first, second, paired = compared = pairs(design, reference, point)
+        absolute = _tested(design, compared, False)
+        tested = _tested(design, compared, True) if logarithm else absolute
         found.append(Compared(
             point=point, difference=absolute, tested=tested,
             ratio=_geometric(tested.interval) if logarithm else statistics.ratio_interval(
@@ -195,21 +193,28 @@ def difference(
     ``None`` where a point has fewer than two runs."""
     if len(first.values) < 2 or len(second.values) < 2:
         return None
-    before, after, paired = pairs(first, second) if design.common_seeds else (
-        list(first.values), list(second.values), False)
+    return _tested(design, pairs(design, first, second), logarithm)
+
+
+def _tested(
+    design: ExperimentDesign, compared: tuple[list[float], list[float], bool], logarithm: bool,
+) -> statistics.Difference:
+    before, after, paired = compared
     if logarithm:
         return statistics.difference(np.log(before), np.log(after), paired=paired, confidence=design.confidence)
     return statistics.difference(before, after, paired=paired, confidence=design.confidence)
 
 
-def pairs(first: PointEstimate, second: PointEstimate) -> tuple[list[float], list[float], bool]:
-    """The values of both points with the same block and seed; all of them, unpaired, where fewer than two have a
-    partner."""
+def pairs(
+    design: ExperimentDesign, first: PointEstimate, second: PointEstimate,
+) -> tuple[list[float], list[float], bool]:
+    """The values of both points with the same block and seed, and whether they are pairs: all of them, unpaired, where
+    seeds have nothing in common, or fewer than two have a partner."""
     places = {(block, seed): value for block, seed, value in zip(first.blocks, first.seeds, first.values, strict=True)}
     both = [(places[block, seed], value)
             for block, seed, value in zip(second.blocks, second.seeds, second.values, strict=True)
             if (block, seed) in places]
-    if len(both) < 2:
+    if not design.common_seeds or len(both) < 2:
         return list(first.values), list(second.values), False
     return [a for a, _ in both], [b for _, b in both], True
 

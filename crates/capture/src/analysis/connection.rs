@@ -347,8 +347,7 @@ impl ConnectionFollower {
             let ack = segment.acknowledgment;
             let stream = &mut self.ways[direction.opposite() as usize].stream;
             if stream.waits() {
-                let behind =
-                    segment.options.sack().iter().any(|&(from, _)| (from.wrapping_sub(ack) as i32) > 0);
+                let behind = segment.options.sack().iter().any(|&(from, _)| sequence::after(from, ack));
                 self.with_stream(direction.opposite(), key_log, found, |stream, sink| {
                     stream.acknowledge(ack, behind, sink);
                 });

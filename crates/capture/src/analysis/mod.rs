@@ -41,6 +41,7 @@ pub use connection::AnalysedConnection;
 pub use flags::SegmentVerdict;
 pub use protocol::ConnectionProtocol;
 pub use rows::{rows, towards};
+pub use sequence::after;
 
 /// Towards the server or from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
