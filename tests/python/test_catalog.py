@@ -469,7 +469,8 @@ def test_runs_of_experiments_are_counted_and_not_listed(
         mqttlab("catalog", "scan", "runs")
     few = mqttlab("list")
     assert few.exit_code == 0 and few.output.count("complete") == 1 and "4 runs of experiments; --all" in few.output
-    assert ("154" in few.output) is indexed
+    # Of so few messages no p99 is listed.
+    assert (" – " in few.output and "0 %" in few.output) is indexed and "154" not in few.output
     assert mqttlab("list", "--all").output.count("complete") == 5
 
 

@@ -106,7 +106,7 @@ def test_a_list_is_as_wide_as_the_terminal_and_cuts_no_cell(
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.chdir(tmp_path)
     name = "a-recording-with-a-long-name-20261127-120000"
-    write(tmp_path / "runs" / name, [Message(0, 12_345.0)])
+    write(tmp_path / "runs" / name, [Message(number, 12_345.0) for number in range(100)])
     assert mqttlab("catalog", "scan", "runs").returncode == 0
     for words in (("list",), ("list", "--where", "latency_ms_p99 > 1", "--column", "name")):
         printed = mqttlab(*words).stdout

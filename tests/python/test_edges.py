@@ -39,7 +39,8 @@ PURE = ("units", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "rows", "cli
 HARMLESS = {"base64", "schemars", "serde", "serde_json", "sha1"}
 # Every room may raise the package's errors, read files, make some that go again, and make the text of others fit to be
 # shown.
-EVERYWHERE = {"digits", "errors", "files", "foreign", "mistaken", "plurals", "scratch", "secrets", "toml_reader"}
+EVERYWHERE = {"digits", "errors", "files", "foreign", "mistaken", "plurals", "samples", "scratch", "secrets",
+              "toml_reader"}
 # By module or package of python/mqttlab; each has a row.
 PYTHON = {
     "errors": set(),
@@ -47,6 +48,7 @@ PYTHON = {
     "mistaken": set(),
     "digits": set(),
     "plurals": set(),
+    "samples": set(),
     "scratch": set(),
     "control_groups": set(),
     "secrets": set(),

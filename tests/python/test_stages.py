@@ -259,7 +259,7 @@ def test_one_stage_of_two_runs_is_compared(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["compare", *runs, "--stage", "b", "--json", "--html", str(page_of_b)])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    assert told["stage"] == "b" and ", in stage b: p99 60 instead of 30 ms" in told["answer"]
+    assert told["stage"] == "b" and ", in stage b: worst latency 60 instead of 30 ms" in told["answer"]
     values = {row["metric"]: (row["first"], row["second"]) for row in told["metrics"]}
     assert values["messages_sent"] == ([50], [50]) and values["latency_ms_p50"] == ([30], [60])
     assert "frames" not in values, "it is of the whole run"

@@ -523,6 +523,8 @@ UNUSUAL: list[tuple[str, str]] = [
     (UP, 'up = { rate = "250 kbit/s", delay = "6 s" }'), (UP, 'up = { rate = "250 kbit/s", delay = "61 s" }'),
     (PUBLISH, 'mqtt = { keep_alive = "2 s" }\n'
               'publish = { topic = "a/{client}", payload = "100 kB", interval = "1 min" }'),
+    (PUBLISH, '[[groups.publish]]\ntopic = "a/{client}"\npayload = "200 B"\ninterval = "1 s"\n[[groups.publish]]\n'
+              'topic = "a/{client}"\npayload = "20 kB"\ninterval = "1 min"'),
     (NAME, 'name = "good"\nmqtt = { client_id = "sensor-{client}" }'),
     (COUNT, "mqtt = { version = '3.1', client_id = 'a-client-identifier-of-31-chars' }"),
     (COUNT, 'count = 3\nchurn = { connects = "1 /s", hold = "1 s" }'),

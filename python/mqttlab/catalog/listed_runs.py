@@ -17,11 +17,11 @@ ACKNOWLEDGE = (
     "CASE WHEN run.latency_ms_p99 IS NULL AND run.undelivered_percent IS NULL THEN (SELECT value FROM metric_value "
     "JOIN series ON series.id = series_id "
     "WHERE metric = 'acknowledge_ms_p99' AND scope = 'run' AND run_id = run.id) END")
-VALUES = ("run.latency_ms_p99", "run.undelivered_percent", ACKNOWLEDGE)
+VALUES = ("run.latency_ms_p99", "run.undelivered_percent", ACKNOWLEDGE, "run.messages_delivered")
 QUESTIONS = tuple(
     "SELECT run.directory, run.name, run.backend, run.started_at, run.state, run.valid, experiment.name, "
     f"{', '.join(values)} FROM run LEFT JOIN experiment ON experiment.id = experiment_id "
-    "ORDER BY run.started_at, run.id" for values in (VALUES, ("NULL", "NULL", "NULL")))
+    "ORDER BY run.started_at, run.id" for values in (VALUES, ["NULL"] * len(VALUES)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,7 @@ class ListedRun:
     undelivered_percent: float | None = None
     acknowledge_ms_p99: float | None = None
     """Where no delivery could be seen."""
+    delivered: int | None = None
 
 
 def listed_runs(file: Path) -> list[ListedRun]:
@@ -61,9 +62,9 @@ def listed_runs(file: Path) -> list[ListedRun]:
     return [ListedRun(
         directory=base / directory, name=name, backend=backend, started=started or "", state=state,
         valid=None if valid is None else bool(valid), experiment=experiment, p99_ms=p99_ms,
-        undelivered_percent=undelivered_percent, acknowledge_ms_p99=acknowledge_ms_p99)
+        undelivered_percent=undelivered_percent, acknowledge_ms_p99=acknowledge_ms_p99, delivered=delivered)
         for (directory, name, backend, started, state, valid, experiment, p99_ms, undelivered_percent,
-             acknowledge_ms_p99) in rows if isinstance(directory, str)]
+             acknowledge_ms_p99, delivered) in rows if isinstance(directory, str)]
 
 
 def _answered(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:

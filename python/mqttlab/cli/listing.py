@@ -13,6 +13,7 @@ from mqttlab.files import from_here
 from mqttlab.foreign import visible
 from mqttlab.plurals import counted
 from mqttlab.runs.directory import list_runs
+from mqttlab.samples import fewest
 from mqttlab.terminal import say, width
 
 # Too many to read on a terminal.
@@ -71,10 +72,12 @@ def _is_of_experiment(directory: Path) -> bool:
 
 
 def _numbers(run: ListedRun) -> tuple[str, str]:
-    """The slowest p99 and what was not delivered; without a subscriber in the evidence the time to acknowledge."""
+    """The slowest p99 and what was not delivered; without a subscriber in the evidence the time to acknowledge. Of few
+    messages there is no p99."""
     if run.acknowledge_ms_p99 is not None:
         return f"{_latency(run.acknowledge_ms_p99)} to ack.", "not seen"
-    return _latency(run.p99_ms), _share(run.undelivered_percent)
+    few = run.p99_ms is not None and run.delivered is not None and run.delivered < fewest("latency_ms_p99")
+    return "–" if few else _latency(run.p99_ms), _share(run.undelivered_percent)
 
 
 def _latency(milliseconds: float | None) -> str:

@@ -191,7 +191,10 @@ def _table(points: list[Point], between: str) -> Table:
 
 
 def _cell(point: Point, response: Response, between: str) -> str:
-    """A mean and its interval, with a blank or a line break between them."""
+    """A mean and its interval, with a blank or a line break between them; a dash for a percentile of too few
+    messages."""
+    if point.too_few(response):
+        return "–"
     width = point.half_width(response)
     unit = " %" if response == UNDELIVERED and point.records else ""
     mean = figure(point.mean(response))

@@ -70,7 +70,9 @@ def compared(
     for role in roles.matched:
         flows = [list(_flows(side, key)) for side, key in zip(sides, (role.first, role.second), strict=True)]
         for measure, read in OF_FLOW.items():
-            known = [[value for flow in side if (value := read(flow)) is not None] for side in flows]
+            # Of the largest of a few messages no run of either side is compared.
+            told = all(_is_told(flow, measure) for side in flows for flow in side)
+            known = [[value for flow in side if told and (value := read(flow)) is not None] for side in flows]
             found.append(Compared(of=role.title, measure=measure, role=role, group=None,
                                   change=of((known[0], known[1]))))
     for name, titles in _groups(sides, roles).items():
@@ -79,6 +81,13 @@ def compared(
                 found.append(Compared(of=" or ".join(titles), measure=measure, role=None, group=name,
                                       change=of(values)))
     return found
+
+
+def _is_told(flow: metrics.Flow, measure: str) -> bool:
+    """Whether a measure is no percentile of too few messages."""
+    what, _, name = measure.rpartition("_")
+    found = flow.acknowledged.latency if flow.acknowledged and what.startswith("acknowledge") else flow.latency
+    return name not in found or found[name].value is None or found[name].enough
 
 
 def _flows(side: Sequence[metrics.Headline], key: Key | None) -> Iterator[metrics.Flow]:

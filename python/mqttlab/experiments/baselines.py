@@ -9,7 +9,7 @@ from typing import Any
 from mqttlab.experiments.directory import ExperimentDirectory
 from mqttlab.experiments.journal import NAME, RunRecord
 from mqttlab.experiments.load import ExperimentError
-from mqttlab.experiments.responses import Response, chosen, values_of
+from mqttlab.experiments.responses import Response, Value, chosen, supported, too_few, values_of
 from mqttlab.experiments.thresholds import Draw, Earlier
 from mqttlab.quantity import shown
 from mqttlab.recording import Recording
@@ -46,9 +46,10 @@ def _of_recordings(places: Sequence[Path], response: Response) -> list[Earlier]:
     found = []
     for place in places:
         recording = Recording.open(place)
-        value = chosen(values_of(recording, [response]), response)
+        values = values_of(recording, supported([response]))
+        value = chosen(values, response)
         if value is not None:
-            found.append(Earlier(value=value, draw=_draw_of(recording.plan)))
+            found.append(Earlier(value=value, draw=_draw_of(recording.plan), too_few=too_few(values, response)))
     return found
 
 
@@ -67,8 +68,8 @@ def _of_experiment(path: Path, number: str, name: str, response: Response) -> li
     if not chosen_runs:
         raise ExperimentError(f"the baseline {shown(name)} has no finished run" + (
             f" of a point {number}; its points: {', '.join(map(str, points))}" if number else ""))
-    return [Earlier(value=value, draw=(run.seed, run.repetition))
-            for run in chosen_runs if (value := _value(path, run, response)) is not None]
+    return [Earlier(value=value, draw=(run.seed, run.repetition), too_few=too_few(values, response))
+            for run in chosen_runs if (value := chosen(values := _values(path, run, response), response)) is not None]
 
 
 def place_of(path: Path, point: int) -> str:
@@ -76,8 +77,7 @@ def place_of(path: Path, point: int) -> str:
     return f"{path}#{point}"
 
 
-def _value(path: Path, run: RunRecord, response: Response) -> float | None:
-    value = chosen(run.responses, response)
-    if value is not None or not (path / run.directory).is_dir():
-        return value
-    return chosen(values_of(Recording.open(path / run.directory), [response]), response)
+def _values(path: Path, run: RunRecord, response: Response) -> Sequence[Value]:
+    if chosen(run.responses, response) is not None or not (path / run.directory).is_dir():
+        return run.responses
+    return values_of(Recording.open(path / run.directory), supported([response]))

@@ -26,10 +26,11 @@ def words(found: Found) -> str:
     """Where it holds, where it does not, and where no valid result says."""
     low, high, void = (None if level is None else level.text for level in (found.holds_at, found.fails_at,
                                                                             found.void_at))
-    unknown = f"has no valid result at {void}" if void else ""
+    why = ", where runs have too few deliveries for this percentile" if found.too_few else ""
+    unknown = f"has no valid result at {void}{why}" if void else ""
     if low is None:
         if void:
-            return f"has no valid result at the lowest level, {void}"
+            return f"has no valid result at the lowest level, {void}{why}"
         return f"does not hold at the lowest level, {high}" if high else "is not decided yet"
     if void:
         return f"holds at {low}, {unknown}" + (f", does not hold at {high}" if high else "")

@@ -10,6 +10,7 @@ from mqttlab.experiments.factors import number
 from mqttlab.mistaken import names_like
 from mqttlab.quantity import shown
 from mqttlab.recording import Recording
+from mqttlab.samples import counted_by, fewest
 from mqttlab.scenario.threshold import Measured
 
 DEFAULT = ("latency_ms_mean", "latency_ms_p50", "latency_ms_p99", "undelivered_percent", "throughput_per_s")
@@ -101,7 +102,7 @@ def supported(responses: Iterable[Response]) -> list[Response]:
     """Responses, and what judging them needs."""
     found = list(responses)
     needed = [replace(each, metric=metric) for each in found
-              for metric in SUPPORT.get(each.metric, ())]
+              for metric in (*SUPPORT.get(each.metric, ()), counted_by(each.metric)) if metric is not None]
     return found + [each for each in dict.fromkeys(needed) if each not in found]
 
 
@@ -193,6 +194,24 @@ def under_way(values: Sequence[Value], response: Response) -> float:
 def is_cut_off(response: Response, late_percent: float) -> bool:
     """Whether more of a response's deliveries were under way than its statistic leaves out."""
     return late_percent > LATE_PERCENT_MAX.get(response.metric, 100.0)
+
+
+def too_few(values: Sequence[Value], response: Response) -> int | None:
+    """Of how many values a run's percentile is, where these are too few to tell it; ``None`` where they are enough, or
+    their number is not known."""
+    counter = counted_by(response.metric)
+    n = None if counter is None else chosen(values, replace(response, metric=counter))
+    return None if n is None or n >= fewest(response.metric) else int(n)
+
+
+def too_few_in_words(counts: Sequence[int], response: Response) -> str:
+    """Why runs with so few values do not tell a percentile."""
+    counter = counted_by(response.metric)
+    assert counter is not None, "they were counted"
+    least, most = min(counts), max(counts)
+    of = f"{least}" if least == most else f"{least} to {most}"
+    return (f"a run has only {of} {unit_of(counter)}, and this percentile needs {fewest(response.metric)}; lengthen "
+            "`phases.duration`")
 
 
 def chosen(values: Sequence[Value], response: Response) -> float | None:

@@ -19,7 +19,7 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.model import Repetitions, Search
 from mqttlab.experiments.points import Point, point
-from mqttlab.experiments.responses import bound, chosen, is_cut_off, judged_of, response_of, under_way
+from mqttlab.experiments.responses import bound, chosen, is_cut_off, judged_of, response_of, too_few, under_way
 from mqttlab.statistics import mean_interval
 
 SEARCH_STEPS_MAX = 60
@@ -59,6 +59,8 @@ class Found:
     """Whether the interval is as narrow as was asked for, and both its ends have a result."""
     open: bool = False
     """Whether runs are still to be done."""
+    too_few: bool = False
+    """Whether runs at ``void_at`` have a percentile, of too few values to judge by it."""
 
 
 class Answers(Protocol):
@@ -217,6 +219,7 @@ def search_from(experiment: Experiment, search: Search, start: Point, answers: A
     factor = _searched_factor(experiment, search)
     tasks: list[Task] = []
     looked: dict[float, Answer | None] = {}
+    few: set[float] = set()
 
     def look(share: float) -> Answer | None:
         level = factor.at(share)
@@ -224,6 +227,8 @@ def search_from(experiment: Experiment, search: Search, start: Point, answers: A
         runs = [Task(kind="run", point=at, block=number) for number in range(search.counts[1])]
         tasks.extend(task for task in runs if task.key not in {other.key for other in tasks})
         looked[share] = _answer(search, runs, answers)
+        if any((record := answers.values(task)) is not None and is_too_few(search, record) for task in runs):
+            few.add(share)
         return looked[share]
 
     def found(low: float | None, *, is_open: bool = False) -> tuple[list[Task], Found]:
@@ -233,7 +238,7 @@ def search_from(experiment: Experiment, search: Search, start: Point, answers: A
         void = None if void is None or (fails is not None and fails < void) else void
         holds_at, fails_at, void_at = (None if share is None else factor.at(share) for share in (low, fails, void))
         return tasks, Found(start=start, holds_at=holds_at, fails_at=fails_at, void_at=void_at,
-                            decided=not is_open and void is None, open=is_open)
+                            decided=not is_open and void is None, open=is_open, too_few=void in few)
 
     low, high = 0.0, 1.0
     lowest = look(low)
@@ -273,11 +278,13 @@ def _middle(factor: Factor, search: Search, low: float, high: float) -> float | 
 def _answer(search: Search, runs: Sequence[Task], answers: Answers) -> Answer | None:
     """What the runs of a level say; ``None`` while that is open.
 
-    A run that was given up says nothing of the criterion: a machine that is too slow is not the broker's limit.
+    A run that was given up says nothing of the criterion: a machine that is too slow is not the broker's limit. Nor
+    does a percentile of too few deliveries.
     """
     holds, of = search.counts
     settled = [task for task in runs if answers.settled(task)]
-    records = [answers.values(task) for task in settled]
+    records = [None if record is not None and is_too_few(search, record) else record
+               for record in map(answers.values, settled)]
     good = sum(record is not None and met(search, record) for record in records)
     without = 0 if any(record is not None and record.state == "aborted" for record in records) else records.count(None)
     if good >= holds:
@@ -302,6 +309,15 @@ def met(search: Search, record: RunRecord) -> bool:
         return value < bound(criterion.metric, criterion.below)
     assert criterion.above is not None
     return value > bound(criterion.metric, criterion.above)
+
+
+def is_too_few(search: Search, record: RunRecord) -> bool:
+    """Whether a run's value is a percentile of too few values, and what was under way does not decide."""
+    response = judged_of(search.criterion)
+    if too_few(record.responses, response) is None or record.state == "aborted":
+        return False
+    late = search.criterion.below is not None and is_cut_off(response, under_way(record.responses, response))
+    return not late and chosen(record.responses, response) is not None
 
 
 def found_by(experiment: Experiment, search: Search, answers: Answers) -> Mapping[str, Found]:

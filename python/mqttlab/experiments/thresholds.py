@@ -12,6 +12,9 @@ undecided in between. A run that a threshold has ended has broken it.
 A latency is that of what was delivered. Where more was under way at the end of the runs than a quantile leaves out, a
 bound from above is not held: the rest would have come later (censored from the right).
 
+A percentile of too few deliveries is the largest of them, and more runs do not change that: it is undecided, also where
+only a baseline has so few.
+
 A bound on ``messages_lost_percent`` is judged by ``undelivered_percent``, and says so: what was still under way when a
 run ended is not lost, but has not arrived either.
 """
@@ -40,6 +43,8 @@ from mqttlab.experiments.responses import (
     is_cut_off,
     judged_of,
     response_of,
+    too_few,
+    too_few_in_words,
     under_way,
     unit_of,
 )
@@ -59,6 +64,8 @@ class Earlier:
     value: float
     draw: Draw | None
     """``None`` where it had no random streams, as imports."""
+    too_few: int | None = None
+    """Of how many values its percentile is, where these are too few to tell it."""
 
 
 Baselines = Callable[[str, Response], Sequence[Earlier]]
@@ -164,8 +171,15 @@ def judge_runs(
         verdict = "undecided"
         note = "; ".join(filter(None, (note, f"{plain(late, 3)} % were still under way and would be later; lengthen "
                                              "`phases.cool_down`, or offer less")))
+    if few := _too_few(pairs, response):
+        verdict, note = "undecided", too_few_in_words(few, response)
     return Judgement(threshold=threshold, point=point, verdict=verdict, estimate=estimate, low=low, high=high,
                      n=len(values), words=_words(estimate, low, high, unit_of(threshold.metric), len(values), note))
+
+
+def _too_few(runs: Sequence[tuple[float, RunRecord]], response: Response) -> list[int]:
+    """Of how many values the percentiles of runs are that have too few."""
+    return [n for _, record in runs if (n := too_few(record.responses, response)) is not None]
 
 
 def side(low: float, high: float, limit: float, *, below: bool) -> Verdict:
@@ -229,9 +243,12 @@ def _not_worse(
     if sorted(values) == sorted(before):
         # Simulations of the same seeds: nothing has changed.
         return judged("held", f"the same values as {name}, run by run")
+    few = _too_few(runs, response) or [each.too_few for each in earlier if each.too_few is not None]
+    if few:
+        return judged("undecided", too_few_in_words(few, response))
     if len(values) < 2 or len(before) < 2:
-        few = f"{counted(len(values), 'run')} against {len(before)} of {name}"
-        return judged("undecided", f"{few}; both need 2 or more")
+        runs_words = f"{counted(len(values), 'run')} against {len(before)} of {name}"
+        return judged("undecided", f"{runs_words}; both need 2 or more")
     ratio = ratio_interval(before, values, paired=bool(matched), confidence=confidence)
     verdict = side(ratio.low, ratio.high, 1 + share, below=True) if lower else side(
         ratio.low, ratio.high, 1 - share, below=False)

@@ -20,17 +20,16 @@ from numpy.typing import NDArray
 from mqttlab.metrics import sums
 from mqttlab.metrics.application import has_messages, measured
 from mqttlab.metrics.network import round_trips
+from mqttlab.metrics.quantiles import QUANTILES, Bounded, Latency, latencies
 from mqttlab.recording import Recording
 from mqttlab.statistics import quantile_intervals
 
 PACKETS = {1: "PUBACK", 2: "PUBCOMP"}
 """The last acknowledgement of a message, by QoS."""
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 NS_PER_MS = 1e6
+NOT_KNOWN: Bounded = (None, None, None)
 
 Key = tuple[str | None, str | None, int | None]
-Bounded = tuple[float | None, float | None, float | None]
-"""A value with the bounds of its 95 % interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +38,7 @@ class Acknowledgements:
 
     sent: int
     acknowledged: int
-    quantiles_ms: dict[str, Bounded]
+    latency: dict[str, Latency]
     """By ``p50``, ``p95``, ``p99`` and ``max``; unknown where nothing was acknowledged, or frames have no time."""
 
 
@@ -71,20 +70,20 @@ def _of_messages(recording: Recording) -> dict[Key, Acknowledgements]:
         timed = np.empty(0) if recording.layout.get("is_untimed") else known.to_numpy()
         name = None if group is None else clients.group_names[group]
         found[name, None, qos] = Acknowledgements(
-            sent=part.height, acknowledged=known.len(), quantiles_ms=_quantiles(timed))
+            sent=part.height, acknowledged=known.len(), latency=_latencies(timed))
     return found
 
 
-def _quantiles(took_ms: NDArray[np.float64]) -> dict[str, Bounded]:
+def _latencies(took_ms: NDArray[np.float64]) -> dict[str, Latency]:
     if not took_ms.size:
-        return dict.fromkeys((*QUANTILES, "max"), (None, None, None))
+        return latencies(dict.fromkeys(QUANTILES, NOT_KNOWN), None, 0)
     shares = list(QUANTILES.values())
     values = np.quantile(took_ms, shares).tolist()
     intervals = quantile_intervals(took_ms, shares, correlated=True)
-    bounded: dict[str, Bounded] = {
-        name: (value, _finite(one.low), _finite(one.high))
-        for name, value, one in zip(QUANTILES, values, intervals, strict=True)}
-    return bounded | {"max": (float(took_ms.max()), None, None)}
+    largest = float(took_ms.max())
+    return latencies({name: (value, _finite(one.low), _finite(one.high))
+                      for name, value, one in zip(QUANTILES, values, intervals, strict=True)},
+                     largest, took_ms.size, int(np.count_nonzero(took_ms == largest)))
 
 
 def _of_sums(recording: Recording) -> dict[Key, Acknowledgements]:
@@ -94,13 +93,15 @@ def _of_sums(recording: Recording) -> dict[Key, Acknowledgements]:
     found: dict[Key, Acknowledgements] = {}
     for (group, qos), part in table.partition_by("publisher_group", "qos", as_dict=True, maintain_order=True).items():
         its = histograms.filter(pl.col("sum").is_in(part["sum"].implode()))
-        quantiles: dict[str, Bounded] = _quantiles(np.empty(0))
+        acknowledged = int(part["acknowledged"].sum())
+        quantiles: dict[str, Bounded] = dict.fromkeys(QUANTILES, NOT_KNOWN)
         if not its.is_empty():
             values = sums.quantiles(its, list(QUANTILES.values()), 0, math.inf)
-            quantiles |= {name: (value / NS_PER_MS, None, None)
-                          for name, value in zip(QUANTILES, values, strict=True)}
+            quantiles = {name: (value / NS_PER_MS, None, None)
+                         for name, value in zip(QUANTILES, values, strict=True)}
         found[group, None, qos] = Acknowledgements(
-            sent=int(part["count"].sum()), acknowledged=int(part["acknowledged"].sum()), quantiles_ms=quantiles)
+            sent=int(part["count"].sum()), acknowledged=acknowledged,
+            latency=latencies(quantiles, None, acknowledged))
     return found
 
 

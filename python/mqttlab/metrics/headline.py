@@ -31,12 +31,12 @@ from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.energy import energy
 from mqttlab.metrics.kept_wills import Wills, broken_wills
 from mqttlab.metrics.promises import Broken, broken
+from mqttlab.metrics.quantiles import QUANTILES, Bounded, Latency, latencies
 from mqttlab.metrics.stored_copies import StoredCopies, stored_copies
 from mqttlab.metrics.window import measurement
 from mqttlab.recording import Recording
 from mqttlab.statistics import quantile_intervals
 
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 TYPICAL, SLOWEST = "p0–50", "p99–100"
 NAGLE = ("sender_nagle_ns", "broker_nagle_ns")
 # Two AA cells, which many devices have: 2,500 mAh at 3 V. Given with every battery life.
@@ -47,15 +47,6 @@ WHY_UNSENT = "no connection, or the client's queue was full"
 WHY_DECLINED = "the broker's CONNACK forbids it"
 UNKNOWN_ENDS = ("unknown publisher", "no known subscriber")
 """What the ends of a flow are called that nobody knows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Latency:
-    """A quantile of a flow's latencies, in ms, with its 95 % interval; a bound that the run cannot tell is ``None``."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +65,8 @@ class Acknowledged:
     round_trip_ms_p50: float | None
     """At QoS 0 TCP's round trip to the broker, of all segments of the group; ``None`` where no segment tells."""
     round_trip_ms_p95: float | None
+    round_trips: int = 0
+    """Of how many segments these are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,12 +212,12 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
     table = application(recording, FINEST)
     if table.is_empty():
         return ()
-    causes, bounds, parts = _causes(recording), _bounds(recording), attribution_by_flow(recording)
+    causes, timed, parts = _causes(recording), _timed(recording), attribution_by_flow(recording)
     declined = fates.declined(recording)
     if "sources" in recording.plan and not parts.is_empty():
         # What an importer sees first of a message is its packet: whether client or TCP held it before is not known.
         parts = parts.with_columns(pl.col("part").cast(pl.String).replace("schedule_ns", BEFORE_SENDING))
-    flows = [_flow(row, causes, bounds, parts, declined) for row in table.rows(named=True)]
+    flows = [_flow(row, causes, timed, parts, declined) for row in table.rows(named=True)]
     flows = _with_untold(recording, _with_broken(recording, _with_copies(recording, flows, table), table))
     # Foreign messages alone are no flow of this run: a note counts them.
     flows = [flow for flow in flows if flow.publishers or flow.sent or flow.unsent or flow.expected or flow.delivered]
@@ -247,17 +240,16 @@ def _with_acknowledged(recording: Recording, flows: list[Flow]) -> list[Flow]:
     def seen(flow: Flow) -> Acknowledged | None:
         found = of_flows.get((flow.publishers, flow.subscribers, flow.qos))
         if found is not None:
-            latency = {name: Latency(value=value, low=low, high=high)
-                       for name, (value, low, high) in found.quantiles_ms.items()}
             return Acknowledged(packet=PACKETS[flow.qos or 0], count=found.acknowledged, receivers_known=is_known,
-                                missing=found.sent - found.acknowledged, latency=latency, round_trip_ms_p50=None,
+                                missing=found.sent - found.acknowledged, latency=found.latency, round_trip_ms_p50=None,
                                 round_trip_ms_p95=None)
         if flow.qos != 0:
             return None
         trips = of_groups.get(flow.publishers or "")
         return Acknowledged(packet=None, count=0, missing=0, latency={}, receivers_known=is_known,
                             round_trip_ms_p50=trips.p50 if trips else None,
-                            round_trip_ms_p95=trips.p95 if trips else None)
+                            round_trip_ms_p95=trips.p95 if trips else None,
+                            round_trips=trips.count if trips else 0)
 
     return [replace(flow, acknowledged=seen(flow)) if flow in unseen else flow for flow in flows]
 
@@ -280,7 +272,7 @@ def _had_subscribers(recording: Recording) -> set[tuple[str | None, int | None]]
 def _with_loss_events(recording: Recording, flows: list[Flow]) -> list[Flow]:
     """Only flows of which something was sent again are looked through once more."""
     p99_ms = {(flow.publishers, flow.subscribers, flow.qos): value for flow in flows
-              if (value := flow.latency["p99"].value) is not None
+              if (value := flow.latency["p99"].value) is not None and flow.latency["p99"].is_quantile
               and any(share.part in REPEATED for share in flow.slowest)}
     found = loss_events(recording, p99_ms)
     return [replace(flow, loss_events=found.get((flow.publishers, flow.subscribers, flow.qos))) for flow in flows]
@@ -340,16 +332,13 @@ def _with_untold(recording: Recording, flows: list[Flow]) -> list[Flow]:
 
 
 def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
-          bounds: dict[tuple[Any, ...], dict[str, tuple[float | None, float | None]]], parts: pl.DataFrame,
-          declined: set[str]) -> Flow:
+          timed: dict[tuple[Any, ...], _Timed], parts: pl.DataFrame, declined: set[str]) -> Flow:
     key = tuple(row[name] for name in FINEST)
-    known = bounds.get(key, {})
-    latency = {}
-    for name in QUANTILES:
-        low, high = known.get(name, (None, None))
-        latency[name] = Latency(value=row[f"latency_ms_{name}"], low=low, high=high)
-    # Of the largest of a sample no bound above is known, whatever its size.
-    latency["max"] = Latency(value=row["latency_ms_max"])
+    # Sums have no single latencies, and one of each delivery.
+    known = timed.get(key) or _Timed(n=row["messages_delivered"], alike=None, bounds={})
+    quantiles: dict[str, Bounded] = {name: (row[f"latency_ms_{name}"], *known.bounds.get(name, (None, None)))
+                                     for name in QUANTILES}
+    latency = latencies(quantiles, row["latency_ms_max"], known.n, known.alike)
     why = causes.get(key, ())
     why_unsent = WHY_DECLINED if row["publisher_group"] in declined else WHY_UNSENT
     if row["messages_unsent"]:
@@ -385,15 +374,29 @@ def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
     return {key: tuple(told) for key, told in found.items()}
 
 
-def _bounds(recording: Recording) -> dict[tuple[Any, ...], dict[str, tuple[float | None, float | None]]]:
-    """Of each flow's quantiles the 95 % interval: order statistics of as many independent latencies as these, which
-    share queues and losses with their neighbours, are worth (docs/explanation/statistics.md)."""
+@dataclass(frozen=True, kw_only=True)
+class _Timed:
+    """What a flow's latencies say beside the table."""
+
+    n: int
+    alike: int | None
+    """How many are as large as the largest."""
+    bounds: dict[str, tuple[float | None, float | None]]
+    """Of each quantile the 95 % interval."""
+
+
+def _timed(recording: Recording) -> dict[tuple[Any, ...], _Timed]:
+    """Of each flow how many latencies there are, and of its quantiles the 95 % interval: order statistics of as many
+    independent latencies as these, which share queues and losses with their neighbours, are worth
+    (docs/explanation/statistics.md)."""
     found = {}
-    for key, latencies in flow_latencies(recording):
-        if len(latencies):
-            told = quantile_intervals(latencies.to_numpy(), list(QUANTILES.values()), correlated=True)
-            found[key] = {name: (_finite(one.low), _finite(one.high))
-                                 for name, one in zip(QUANTILES, told, strict=True)}
+    for key, its in flow_latencies(recording):
+        if len(its):
+            told = quantile_intervals(its.to_numpy(), list(QUANTILES.values()), correlated=True)
+            found[key] = _Timed(n=len(its), alike=int((its == its.max()).sum()), bounds={
+                name: (_finite(one.low), _finite(one.high)) for name, one in zip(QUANTILES, told, strict=True)})
+        else:
+            found[key] = _Timed(n=0, alike=None, bounds={})
     return found
 
 

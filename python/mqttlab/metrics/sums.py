@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from mqttlab.metrics.quantiles import QUANTILES
 from mqttlab.recording import Recording
 
 QUANTILE_ERROR = 1 / 256
 TABLE, HISTOGRAMS = "message_sums", "latency_sums"
-QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 NS_PER_MS = 1e6
 FATES = {"messages_delivered": "delivered", "messages_lost": "lost", "messages_under_way": "under_way",
          "messages_unknown": "unknown", "messages_not_decided": "not_decided", "duplicates": "duplicate",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
 from mqttlab.console import Console
 from mqttlab.foreign import visible
 from mqttlab.metrics import Flow
+from mqttlab.metrics.quantiles import Latency
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import headline, promises, stages
-from mqttlab.report.headline import Told, interval, milliseconds, percent
+from mqttlab.report.headline import Told, cell, percent
 from mqttlab.report.text import number
 
 WIDTH, LINES = 80, 20
@@ -89,21 +90,20 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
     told_apart = flow.expected not in (0, flow.sent)
     each = f", {counted(flow.expected, 'delivery', 'deliveries')} expected" if told_apart else ""
     whole = f"{headline.sent(flow)}{each}; "
-    shown = {name: f"{name} {milliseconds(one.value)}" for name, one in flow.latency.items()}
-    for name in ("p99", "p95"):
-        if known := interval(flow.latency[name]):
-            shown[name] += f" ({known})"
     rate = f"{number(flow.per_s, 3)} deliveries/s; {counted(flow.disconnects, 'disconnect')}"
-    worst = f"worst {milliseconds(flow.latency['max'].value)}"
     told = [headline.title(flow)[:WIDTH], *_labelled("delivered", whole + headline.undelivered(flow), 2)]
     for label, words in promises.of(flow):
         told += _labelled(label, words, 2)
     if flow.latency["p99"].value is not None:
-        told += _labelled("latency ms", f"{shown['p99']}  {shown['p95']}  {shown['p50']}  {worst}", 2)
+        told += _labelled("latency ms", _times(flow.latency), 2)
     told += _labelled("rate", rate, 1)
     for words in headline.where_the_time_went(flow)[0 if with_typical else -1:]:
         told += _labelled("time", words, 2)
     return told
+
+
+def _times(latency: Mapping[str, Latency]) -> str:
+    return "  ".join(headline.times(latency, ("p99", "p95", "p50"), intervals=True))
 
 
 def _unseen(flow: Flow, measured_s: float) -> list[str]:
@@ -115,13 +115,8 @@ def _unseen(flow: Flow, measured_s: float) -> list[str]:
     if found.packet is None:
         lines += _labelled("QoS 0", headline.acknowledged_in_words(flow)[-1], 2)
     else:
-        shown = {name: f"{name} {milliseconds(one.value)}" for name, one in found.latency.items()}
-        for name in ("p99", "p95"):
-            if known := interval(found.latency[name]):
-                shown[name] += f" ({known})"
         if found.latency["p50"].value is not None:
-            worst = "" if found.latency["max"].value is None else f"  worst {milliseconds(found.latency['max'].value)}"
-            lines += _labelled(f"{found.packet} ms", f"{shown['p99']}  {shown['p95']}  {shown['p50']}{worst}", 2)
+            lines += _labelled(f"{found.packet} ms", _times(found.latency), 2)
         lines += _labelled(found.packet, headline.share_acknowledged(found, flow.sent), 2)
     rate = number(flow.left / measured_s, 3) if measured_s else "–"
     return [*lines, *_labelled("rate", f"{rate} sent/s; {counted(flow.disconnects, 'disconnect')}", 1)]
@@ -148,7 +143,7 @@ def _table(flows: list[Flow]) -> list[str]:
     head = f"{'flow':<{NAME}}{'p99 ms':>8}{'missing':>9}{'p95':>8}{'p50':>7}{'worst':>8}{'sent':>8}"
     rows = [head]
     for flow in headline.shown(flows, FLOWS_SHOWN):
-        latency = {name: milliseconds(one.value) for name, one in flow.latency.items()}
+        latency = {name: cell(one) for name, one in flow.latency.items()}
         rows.append(f"{_short(headline.title(flow)):<{NAME}}{latency['p99']:>8}{percent(flow.undelivered_percent):>9}"
                     f"{latency['p95']:>8}{latency['p50']:>7}{latency['max']:>8}{number(flow.left):>8}")
     if len(flows) > FLOWS_SHOWN:

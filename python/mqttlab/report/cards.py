@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mqttlab import metrics
 from mqttlab.foreign import markup, visible
 from mqttlab.metrics.device_bytes import RATES
-from mqttlab.metrics.headline import Latency
+from mqttlab.metrics.quantiles import Latency
 from mqttlab.recording import Recording
 from mqttlab.report import headline, promises
-from mqttlab.report.headline import Told, interval, milliseconds, percent
+from mqttlab.report.headline import Told, cell, interval, milliseconds, percent
 from mqttlab.report.pages import text_table
 from mqttlab.report.text import number
+from mqttlab.samples import fewest
 
 # So many flows have cards each; more are a table.
 FLOWS_WITH_CARDS = 2
 FLOWS_SHOWN = 20
-# Instead of an interval: what a run is too short for, and what a largest value never has.
-UNKNOWN = ("95 %: not known", "of all measured")
+# Instead of an interval that a run is too short for.
+UNKNOWN = "95 %: not known"
 # What people look for first in a wide table.
 FIRST = ("messages_sent", "messages_delivered", "undelivered_percent", "latency_ms_p50", "latency_ms_p95",
          "latency_ms_p99", "latency_ms_max", "latency_ms_mean", "latency_ms_mean_ci95")
@@ -64,10 +66,7 @@ def cards(flow: metrics.Flow, told: Told) -> list[Card]:
 
 
 def _of_messages(flow: metrics.Flow) -> list[Card]:
-    found = []
-    for name, title in (("p99", "p99 latency"), ("p95", "p95 latency"), ("p50", "median latency"),
-                        ("max", "worst latency")):
-        found.append(_time(flow.latency[name], title, UNKNOWN[name == "max"]))
+    found = _times(flow.latency, " latency")
     lost = percent(flow.undelivered_percent)
     found.append(Card(value=lost, unit="", title="not delivered",
                       more=f"{number(flow.delivered)} of {number(flow.wanted)} delivered"))
@@ -79,19 +78,31 @@ def _of_acknowledgements(flow: metrics.Flow, found: metrics.Acknowledged) -> lis
     why = "no subscriber" if found.receivers_known else "no subscriber recorded"
     sent = Card(value=number(flow.left), unit="", title="sent", more=why)
     if found.packet is None:
-        told = (("median round trip", found.round_trip_ms_p50), ("p95 round trip", found.round_trip_ms_p95))
+        few = found.round_trips < fewest("round_trip_ms_p95")
+        told = (("median round trip", found.round_trip_ms_p50),
+                ("p95 round trip", None if few else found.round_trip_ms_p95))
         return [sent, *(Card(value=milliseconds(value), unit="ms", title=title, more="TCP to the broker")
                         for title, value in told if value is not None)]
-    made = [_time(found.latency[name], f"{words} to {found.packet}", UNKNOWN[name == "max"])
-            for name, words in (("p99", "p99"), ("p95", "p95"), ("p50", "median"), ("max", "worst"))
-            if found.latency[name].value is not None]
+    made = [] if found.latency["p50"].value is None else _times(found.latency, f" to {found.packet}")
     return [*made, Card(value=number(found.missing), unit="", title="not acknowledged",
                         more=f"{number(found.count)} of {number(flow.sent)} acknowledged"), sent]
 
 
-def _time(latency: Latency, title: str, unknown: str) -> Card:
-    known = interval(latency)
-    return Card(value=milliseconds(latency.value), unit="ms", title=title, more=f"95 %: {known}" if known else unknown)
+def _times(known: Mapping[str, Latency], what: str) -> list[Card]:
+    """The quantiles that are told, and the largest; in front of them where it stands in for the highest quantile."""
+    made = []
+    for name, words in (("p99", "p99"), ("p95", "p95"), ("p50", "median")):
+        if known[name].is_quantile:
+            between = interval(known[name])
+            made.append(Card(value=milliseconds(known[name].value), unit="ms", title=f"{words}{what}",
+                             more=f"95 %: {between}" if between else UNKNOWN))
+    one = known["max"]
+    if one.value is None and made:
+        return made
+    alike = headline.alike_in_words(known)
+    worst = Card(value=milliseconds(one.value), unit="ms", title=f"worst{what}",
+                 more=f"of {number(one.n)}" + (f", {alike}" if alike else ""))
+    return [*made, worst] if known["p99"].is_quantile else [worst, *made]
 
 
 def section(recording: Recording) -> str:
@@ -134,11 +145,18 @@ def _flow(flow: metrics.Flow, told: Told) -> str:
 
 def _flows(flows: list[metrics.Flow]) -> str:
     head = ("flow", "p99 ms", "not delivered", "p95 ms", "p50 ms", "worst ms", "sent", "per s", "disconnects")
-    rows = [(headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),
-             *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")), number(flow.left),
-             number(flow.per_s, 3), number(flow.disconnects)) for flow in headline.shown(flows, FLOWS_SHOWN)]
+    rows = flow_rows(flows)
     left = len(flows) - len(rows)
     return text_table(head, rows) + (_said(f"{left} more flows, none worse, are in the tables below.") if left else "")
+
+
+def flow_rows(flows: list[metrics.Flow]) -> list[tuple[str, ...]]:
+    """Of flows with deliveries, a row each: name, p99, what was not delivered, p95, p50, the largest, what was sent,
+    deliveries per s, disconnects."""
+    return [(headline.title(flow), cell(flow.latency["p99"]), percent(flow.undelivered_percent),
+             *(cell(flow.latency[name]) for name in ("p95", "p50")), milliseconds(flow.latency["max"].value),
+             number(flow.left), number(flow.per_s, 3), number(flow.disconnects))
+            for flow in headline.shown(flows, FLOWS_SHOWN)]
 
 
 UNSEEN_HEADS = ("flow without a subscriber", "p99 ms to PUBACK, PUBCOMP", "not acknowledged", "p95 ms", "p50 ms",

@@ -5,7 +5,7 @@ Numbers are those of :func:`mqttlab.metrics.headline`, the sentence is the plan'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,14 +20,15 @@ from mqttlab.metrics.headline import (
     Bytes,
     Energy,
     Flow,
-    Latency,
     Share,
 )
+from mqttlab.metrics.quantiles import Latency
 from mqttlab.plan import publications_of
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import captured, cautions, changes, facts, promises
 from mqttlab.report.text import delivered_nothing, duration, number, verdict
+from mqttlab.samples import fewest
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
 # A share that is told; smaller ones are left out.
@@ -218,17 +219,26 @@ def worst_first(flows: Sequence[Flow]) -> list[Flow]:
 
 
 def _p99(flow: Flow) -> Latency:
+    return _known(flow)["p99"]
+
+
+def _known(flow: Flow) -> Mapping[str, Latency]:
+    """Of its latencies, or the times to acknowledge."""
     acknowledged = flow.acknowledged
-    return acknowledged.latency["p99"] if acknowledged and acknowledged.latency else flow.latency["p99"]
+    return acknowledged.latency if acknowledged and acknowledged.latency else flow.latency
 
 
 def slowest_in_words(flow: Flow) -> str:
-    """A flow's 99th percentile and what it is of: latency, or the time to acknowledge."""
-    value, found = _p99(flow).value, flow.acknowledged
+    """A flow's 99th percentile and what it is of: latency, or the time to acknowledge. Where the percentile is not
+    told, the largest of them."""
+    its, found = _known(flow), flow.acknowledged
     if found is not None and found.packet is None:
         return "not acknowledged at QoS 0"
-    name = "p99" if found is None else f"p99 to {found.packet}"
-    return f"{name} not known" if value is None else f"{name} {milliseconds(value)} ms"
+    to = "" if found is None else f" to {found.packet}"
+    p99 = its["p99"]
+    if p99.value is None or (not p99.is_quantile and its["max"].value is None):
+        return f"p99{to} not known"
+    return f"p99{to} {milliseconds(p99.value)} ms" if p99.is_quantile else f"{largest(its, to)} ms"
 
 
 def seen_apart(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
@@ -252,7 +262,7 @@ def not_acknowledged(flow: Flow) -> str:
 def acknowledged_ms(flow: Flow, name: str) -> str:
     """A quantile of the times to acknowledge, in ms without the unit; a dash where there is none."""
     found = flow.acknowledged
-    return "–" if found is None or name not in found.latency else milliseconds(found.latency[name].value)
+    return "–" if found is None or name not in found.latency else cell(found.latency[name])
 
 
 def acknowledged_in_words(flow: Flow) -> list[str]:
@@ -267,9 +277,8 @@ def acknowledged_in_words(flow: Flow) -> list[str]:
 def _acknowledged(found: Acknowledged, sent: int) -> str:
     if found.packet is None:
         return f"At QoS 0 MQTT acknowledges nothing{round_trip(found)}"
-    times = ", ".join(f"{name} {milliseconds(one.value)}" for name, one in found.latency.items())
     known = found.latency["p50"].value is not None
-    packet = f"Time to {found.packet} in ms: {times}; " if known else f"{found.packet}: "
+    packet = f"Time to {found.packet} in ms: {', '.join(times(found.latency))}; " if known else f"{found.packet}: "
     return packet + share_acknowledged(found, sent)
 
 
@@ -297,8 +306,9 @@ def round_trip(found: Acknowledged) -> str:
     """At QoS 0, TCP's round trip; empty where no segment tells."""
     if found.round_trip_ms_p50 is None:
         return ""
-    return (f", only TCP its segments: round trip to the broker p50 {milliseconds(found.round_trip_ms_p50)}, "
-            f"p95 {milliseconds(found.round_trip_ms_p95)} ms")
+    few = found.round_trips < fewest("round_trip_ms_p95")
+    return (f", only TCP its segments: round trip to the broker p50 {milliseconds(found.round_trip_ms_p50)}"
+            + (" ms" if few else f", p95 {milliseconds(found.round_trip_ms_p95)} ms"))
 
 
 def percent(value: float | None) -> str:
@@ -315,6 +325,38 @@ def percent(value: float | None) -> str:
 def milliseconds(value: float | None) -> str:
     """A latency without its unit: ms to three digits, whole from 1,000 on."""
     return number(value, 3) if value is None or value < 1000 else number(round(value))
+
+
+def cell(latency: Latency) -> str:
+    """A quantile or the largest in ms, where there is room for nothing else; a dash where the quantile is not told."""
+    return milliseconds(latency.value if latency.is_quantile or latency.value is None else None)
+
+
+def times(known: Mapping[str, Latency], names: Sequence[str] = ("p50", "p95", "p99"), *,
+          intervals: bool = False) -> list[str]:
+    """The quantiles that are told, each with its name and, if asked for, its interval; then the largest of all."""
+    said = []
+    for name in names:
+        one = known[name]
+        if one.is_quantile:
+            between = interval(one) if intervals and name != "p50" else ""
+            said.append(f"{name} {milliseconds(one.value)}" + (f" ({between})" if between else ""))
+    return said if known["max"].value is None else [*said, largest(known)]
+
+
+def largest(known: Mapping[str, Latency], what: str = "") -> str:
+    """The largest in ms; where it stands in for a quantile, also of how many it is, and how many equal it."""
+    one, few = known["max"], [each for name, each in known.items() if name != "max" and not each.is_quantile]
+    if not few:
+        return f"worst{what} {milliseconds(one.value)}"
+    alike = alike_in_words(known)
+    return f"worst{what} of {number(one.n)}: {milliseconds(one.value)}" + (f" ({alike})" if alike else "")
+
+
+def alike_in_words(known: Mapping[str, Latency]) -> str:
+    """How many latencies equal the largest, where a percentile is not told for that; else empty."""
+    alike = next((one.alike for one in known.values() if one.enough and one.alike is not None), None)
+    return "" if alike is None else f"{'all' if alike == known['max'].n else number(alike)} alike"
 
 
 def interval(latency: Latency) -> str:

@@ -12,7 +12,7 @@ from mqttlab import metrics
 from mqttlab.metrics import Flow, Headline, Stage
 from mqttlab.recording import Recording
 from mqttlab.report import headline
-from mqttlab.report.headline import milliseconds, percent
+from mqttlab.report.headline import cell, milliseconds, percent
 from mqttlab.report.text import number
 
 NS_PER_S = 1e9
@@ -20,7 +20,8 @@ ALL = "all measured"
 FLOWS_SHOWN = 20
 # The answer in a terminal has 80 columns, of which these are the label's.
 WIDTH, LABEL, COLUMN_MIN, COLUMN_MAX = 80, 12, 9, 16
-BRIEF = ("p99 ms", "p50 ms", "not delivered", "sent")
+# The largest stands in for a percentile that no stage has messages enough for.
+BRIEF, LARGEST = ("p99 ms", "p50 ms", "not delivered", "sent"), "worst ms"
 
 
 def columns(recording: Recording) -> list[tuple[Stage, Headline]]:
@@ -77,7 +78,10 @@ def brief(recording: Recording) -> list[str]:
     room = (WIDTH - LABEL) // width
     lines = [f"{'stages':<{LABEL}}" + "".join(f"{_cut(name, width - 1):>{width}}" for name in names[:room])]
     for name in BRIEF:
-        values = [_value(name, _same(numbers, flows[0])) for _, numbers in told[:room]]
+        those = [_same(numbers, flows[0]) for _, numbers in told[:room]]
+        if name == "p99 ms" and all(_value(name, one) == "–" for one in those):
+            name = LARGEST
+        values = [_value(name, one) for one in those]
         lines.append(f"{'missing' if name == 'not delivered' else name:<{LABEL}}"
                      + "".join(f"{value:>{width}}" for value in values))
     more = [f"of {headline.title(flows[0])}"] if len(flows) > 1 else []
@@ -120,10 +124,10 @@ def _cut(name: str, width: int) -> str:
 
 
 VALUES: dict[str, Callable[[Flow], str]] = {
-    "p99 ms": lambda flow: milliseconds(flow.latency["p99"].value),
-    "p95 ms": lambda flow: milliseconds(flow.latency["p95"].value),
-    "p50 ms": lambda flow: milliseconds(flow.latency["p50"].value),
-    "worst ms": lambda flow: milliseconds(flow.latency["max"].value),
+    "p99 ms": lambda flow: cell(flow.latency["p99"]),
+    "p95 ms": lambda flow: cell(flow.latency["p95"]),
+    "p50 ms": lambda flow: cell(flow.latency["p50"]),
+    LARGEST: lambda flow: milliseconds(flow.latency["max"].value),
     "not delivered": lambda flow: percent(flow.undelivered_percent),
     "sent": lambda flow: number(flow.left),
     "deliveries per s": lambda flow: number(flow.per_s, 3),

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from mqttlab.digits import plain
 from mqttlab.networks.link import LinkDirection
@@ -35,12 +36,14 @@ PUBLISH_BYTES, ACKNOWLEDGEMENT_BYTES = 6, 4
 CONNECT_BYTES, DISCONNECT_BYTES = 22, 2
 # How often each QoS crosses from its sender until it is done, in times one way.
 ONE_WAYS = {0: 1, 1: 2, 2: 4}
+# Of so many phases of two publications a run has all sorts.
+PHASES_ENOUGH = 20
 
 
 def fit(scenario: Scenario) -> list[Problem]:
     """What the networks of a scenario do not carry, or do not say."""
     known = _Known(scenario)
-    checks = (_whose_links, _directions, _load, _cool_down, _keep_alive, _take_over)
+    checks = (_whose_links, _directions, _load, _in_step, _cool_down, _keep_alive, _take_over)
     return [problem for check in checks for problem in check(known)]
 
 
@@ -207,6 +210,77 @@ def _load(known: _Known) -> Iterator[Problem]:
                 f"must carry {rate_words(asked.bit_s)} {'to' if way == 'up' else 'from'} the server with headers, but "
                 f"{whose} {rate_words(asked.rate_bit_s)}: {then}; "
                 f"{', '.join(remedies[:-1])}, or {remedies[-1]}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Regular:
+    """Messages on a link that are due at equal intervals."""
+
+    group: Group
+    publish: Publish
+    interval_ns: int
+    takes_s: float
+    """Of the link's transmitter, for one of them."""
+    clients: int
+    """How many publishers, each with a phase of its own."""
+
+
+def _in_step(known: _Known) -> Iterator[Problem]:
+    """Two publications whose intervals divide each other keep their phase while a run lasts: where messages of one
+    occupy a link for long, it decides how many of the other wait for them."""
+    places = {id(publish): ("groups", index, *place, "interval" if publish.interval is not None else "rate")
+              for index, group in enumerate(known.scenario.groups) for place, publish in group.publications}
+    said: set[Location] = set()
+    for way, link, alone, messages in _regular(known):
+        pairs = combinations(messages, 2) if len(messages) <= PHASES_ENOUGH else ()
+        for one, other in pairs:
+            short, long = sorted((one, other), key=lambda each: each.interval_ns)
+            slow, quick = sorted((one, other), key=lambda each: -each.takes_s)
+            phases = min(one.clients, other.clients) if alone else one.clients * other.clients
+            usual_s = quick.takes_s + (link.delay + link.jitter) / 1e9
+            place = places[id(short.publish)]
+            if long.interval_ns % short.interval_ns or phases >= PHASES_ENOUGH or slow.takes_s <= usual_s:
+                continue
+            if place in said:
+                continue
+            said.add(place)
+            server = f"{'to' if way == 'up' else 'from'} the server"
+            multiple = "the same" if long.interval_ns == short.interval_ns else "a multiple of it"
+            yield place, (
+                f"is {plain(short.interval_ns / 1e9)} s, and the {plain(long.interval_ns / 1e9)} s of "
+                f"`{long.group.name}` are {multiple}: on their link {server}, which a message of `{slow.group.name}` "
+                f"occupies for {_seconds(slow.takes_s)}, their phase stays the same for a whole run and decides the "
+                "percentiles; use `arrival = \"poisson\"`, or intervals that are no multiples")
+
+
+def _regular(known: _Known) -> Iterator[tuple[str, LinkDirection, bool, list[_Regular]]]:
+    """For each link and direction, whether every client has its own, and what crosses it regularly."""
+    found: dict[tuple[object, ...], tuple[str, LinkDirection, bool, list[_Regular]]] = {}
+    for group in known.scenario.groups:
+        sent = [(group, publish) for publish, _ in known.published(group)]
+        received = [(heard.publisher, heard.publish) for heard, _ in known.sources(group)]
+        for crossing in known.ways[group.name]:
+            for way, link, its in (("up", crossing.up, sent), ("down", crossing.down, received)):
+                if link is None or link.rate is None:
+                    continue
+                whose = None
+                if crossing.each:
+                    # Clients of several groups meet on hosts that the scenario counts; else nobody else is there.
+                    whose = group.host if is_counted(known.scenario, group.host) else group.name
+                alone = crossing.each and way == "up"
+                messages = found.setdefault((crossing.number, way, whose), (way, link, alone, []))[-1]
+                messages += [_Regular(
+                    group=publisher, publish=publish, interval_ns=interval, clients=publisher.count,
+                    takes_s=_message_bits(known.scenario.mtu, publisher, publish, link, publish.qos, sends=True)
+                    / link.rate) for publisher, publish in its if (interval := _interval_ns(publisher, publish))
+                    and not any(each.publish is publish for each in messages)]
+    yield from found.values()
+
+
+def _interval_ns(group: Group, publish: Publish) -> int | None:
+    """From one message to the next, where that is always the same."""
+    regular = publish.arrival == "constant" and not publish.stages and group.churn is None
+    return publish.first_interval if regular else None
 
 
 def _carried_bit_s(link: LinkDirection) -> int | None:

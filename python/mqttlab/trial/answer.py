@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from mqttlab.comparison import change, words_of_change
 from mqttlab.digits import plain
 from mqttlab.experiments.journal import RunRecord
-from mqttlab.experiments.responses import Response, chosen
+from mqttlab.experiments.responses import Response, chosen, too_few
+from mqttlab.plurals import counted
 from mqttlab.statistics import mean_interval
 from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, UNDELIVERED
 from mqttlab.trial.options import Trial
 
-P99 = Response("latency_ms_p99")
+P50, P99 = Response("latency_ms_p50"), Response("latency_ms_p99")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,10 @@ class Point:
         """A number for each run that has one."""
         return [value for record in self.records if (value := chosen(record.responses, response)) is not None]
 
+    def too_few(self, response: Response) -> list[int]:
+        """Of how many messages the percentiles of those runs are that have too few."""
+        return [n for record in self.records if (n := too_few(record.responses, response)) is not None]
+
     def mean(self, response: Response) -> float | None:
         """The mean over runs."""
         values = self.values(response)
@@ -48,17 +53,22 @@ class Point:
 
 def answer(trial: Trial, points: Sequence[Point]) -> str:
     """The difference in a sentence."""
-    measured = [point for point in points if point.mean(P99) is not None]
+    few = [n for point in points for n in point.too_few(P99)]
+    name, response = ("p50", P50) if few else ("p99", P99)
+    measured = [point for point in points if point.mean(response) is not None]
     if len(measured) < 2:
         return "No comparison: fewer than two points have a result."
     runs = min(len(point.records) for point in measured)
     basis = "one run each; --repetitions 5 adds intervals" if runs == 1 else f"{runs} runs each"
+    if few:
+        basis += f"; {counted(min(few), 'delivery is', 'deliveries are')} too few for a p99"
     if len(points) == 2:
-        return f"{_title(measured[1])} against {_title(measured[0])}: {'; '.join(_pair(trial, *measured))} ({basis})."
-    ordered = sorted(measured, key=lambda point: point.mean(P99) or 0.0)
+        said = "; ".join(_pair(trial, name, response, *measured))
+        return f"{_title(measured[1])} against {_title(measured[0])}: {said} ({basis})."
+    ordered = sorted(measured, key=lambda point: point.mean(response) or 0.0)
     low, high = ordered[0], ordered[-1]
-    said = (f"p99 is lowest with {low} ({figure(low.mean(P99))} ms) and highest with {high} "
-            f"({figure(high.mean(P99))} ms)")
+    said = (f"{name} is lowest with {low} ({figure(low.mean(response))} ms) and highest with {high} "
+            f"({figure(high.mean(response))} ms)")
     return f"{said}; {_losses(measured)} ({basis})."
 
 
@@ -67,8 +77,8 @@ def _title(point: Point) -> str:
     return str(point).replace("qos ", "QoS ")
 
 
-def _pair(trial: Trial, first: Point, second: Point) -> list[str]:
-    said = [f"p99 {_change(first, second, P99, 'lower', 'higher')}", _losses([first, second])]
+def _pair(trial: Trial, name: str, latency: Response, first: Point, second: Point) -> list[str]:
+    said = [f"{name} {_change(first, second, latency, 'lower', 'higher')}", _losses([first, second])]
     ways = {"fan-in": (("up", BYTES_UP),), "fan-out": (("down", BYTES_DOWN),),
             "own": (("up", BYTES_UP), ("down", BYTES_DOWN))}[trial.shape]
     # Of different loads the bytes differ by intent.

@@ -9,7 +9,7 @@ from mqttlab.dashboard.panels import Content, Head, written_table
 from mqttlab.foreign import visible
 from mqttlab.recording import Recording
 from mqttlab.report import cards, headline, promises, stages
-from mqttlab.report.headline import Told, milliseconds, percent
+from mqttlab.report.headline import Told
 from mqttlab.report.text import number
 
 
@@ -49,10 +49,7 @@ def _table(flows: list[metrics.Flow]) -> html.Section:
     heads = [Head("flow", text=True), Head("p99", unit="ms"), Head("not delivered"), Head("p95", unit="ms"),
              Head("p50", unit="ms"), Head("worst", unit="ms"), Head("sent"), Head("per s"), Head("disconnects")]
     rows: list[list[object]] = [
-        [headline.title(flow), milliseconds(flow.latency["p99"].value), percent(flow.undelivered_percent),
-         *(milliseconds(flow.latency[name].value) for name in ("p95", "p50", "max")),
-         number(flow.left), number(flow.per_s, 3), number(flow.disconnects)]
-        for flow in headline.shown(flows, cards.FLOWS_SHOWN)]
+        [*row] for row in cards.flow_rows(flows)]
     left = len(flows) - len(rows)
     rest = [html.P(f"{left} more flows, none worse, are under Messages.", className="said")] if left else []
     return html.Section([written_table("Flows", heads, rows), *rest], className="panel headline")

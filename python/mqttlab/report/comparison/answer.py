@@ -29,6 +29,10 @@ TITLES = {
     "disconnects": "disconnects", "ip_kb_per_device_hour_up": f"{DEVICE_RATE} up",
     "ip_kb_per_device_hour_down": f"{DEVICE_RATE} down", POWER: "mW a radio",
 }
+# By what the sentence begins: the first that both sides have. Without a delivery in the evidence, what is known is when
+# the broker acknowledged; of few messages there is no 99th percentile.
+SENTENCE = {"latency_ms_p99": "p99", "latency_ms_max": "worst latency", "acknowledge_ms_p99": "p99 to acknowledge",
+            "acknowledge_ms_p50": "p50 to acknowledge"}
 UP, DOWN = "ip_kb_per_device_hour_up", "ip_kb_per_device_hour_down"
 RUNS_ENOUGH = 3
 SIDES = ("first", "second")
@@ -127,15 +131,11 @@ def difference(one: Compared) -> str:
 
 
 def _sentence(comparison: Comparison, found: list[Factor]) -> str:
-    flows = [one for one in comparison.headlines if one.measure == "latency_ms_p99"]
-    if not any(one.change.first and one.change.second for one in flows):
-        # Without a delivery in the evidence, what is known is when the broker acknowledged.
-        acknowledged = [one for one in comparison.headlines if one.measure == "acknowledge_ms_p99"]
-        known = any(one.change.first and one.change.second for one in acknowledged)
-        parts = [_latency(acknowledged).replace("p99", "p99 to acknowledge", 1) if known else _latency(flows)]
-    else:
-        parts = [_latency(flows)]
-    parts = [*parts, *_costs(comparison, found)]
+    measured = ((what, [one for one in comparison.headlines if one.measure == measure])
+                for measure, what in SENTENCE.items())
+    latency = next((_latency(flows, what) for what, flows in measured if any(
+        one.change.first and one.change.second for one in flows)), "no latency to compare")
+    parts = [latency, *_costs(comparison, found)]
     where = f", in stage {comparison.stage}" if comparison.stage else ""
     return f"{_names(comparison, found)}{where}: {', '.join(filter(None, parts))}; {_losses(comparison)}."
 
@@ -149,19 +149,17 @@ def _names(comparison: Comparison, found: list[Factor]) -> str:
     return "The same settings on both sides"
 
 
-def _latency(flows: list[Compared]) -> str:
-    """The p99; of several flows that which changed most, by its name."""
+def _latency(flows: list[Compared], what: str) -> str:
+    """A statistic of the latency; of several flows that which changed most, by its name."""
     known = [one for one in flows if one.change.first and one.change.second]
-    if not known:
-        return "no latency to compare"
     if all(one.change.word == "same" for one in known) and len(known) > 1:
-        return f"p99 the same in all {counted(len(known), 'flow')}"
+        return f"{what} the same in all {counted(len(known), 'flow')}"
     most = max(known, key=lambda one: (one.change.word in ("differs", "one run"), one.change.size))
     name = f" of {most.of}" if len(flows) > 1 else ""
-    return f"p99{name} {_p99(most.change)}"
+    return f"{what}{name} {_milliseconds(most.change)}"
 
 
-def _p99(change: Change) -> str:
+def _milliseconds(change: Change) -> str:
     if change.word == "one run":
         a, b = (milliseconds(mean) for mean in change.means)
         return f"{b} instead of {a} ms" if a != b else f"{a} ms in both"
