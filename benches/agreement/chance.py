@@ -29,6 +29,7 @@ import chance_judgement as judging
 import polars as pl
 import run as agreement
 from draw import KEPT_FROM, draw
+from keep_alive import pings_as_measured
 
 from mqttlab.errors import MqttlabError
 from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY
@@ -60,7 +61,7 @@ class Trial:
     def plan(self) -> dict[str, Any]:
         """What is run, as the engine takes it."""
         whole = {**self.values, "seed": self.seed, "backend": self.backend}
-        return compile_plan(parse_values(whole, self.name))
+        return compile_plan(parse_values(pings_as_measured(whole), self.name))
 
     def key(self) -> str:
         """Names the run by all that decides it."""

@@ -20,6 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from keep_alive import pings_as_measured
 from kinds import Kind, kinds
 
 from mqttlab.runs import Job, perform
@@ -99,7 +100,7 @@ class Trial:
         whole = {"name": "kind", "backend": "sim", "seed": 1, "phases": phases, **values}
         directory = self._scratch / str(self._number)
         self._number += 1
-        outcome = perform(Job(compile_plan(parse_values(whole)), directory), lambda line: None)
+        outcome = perform(Job(compile_plan(parse_values(pings_as_measured(whole))), directory), lambda line: None)
         tables = [directory / f"{name}.parquet" for name in ("messages", "packets")]
         digest = sha256(outcome.verdict.encode())
         for table in tables:

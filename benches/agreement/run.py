@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 import polars as pl
 from judgement import SEEDS_MIN, Difference, bounds, difference
+from keep_alive import pings_as_measured
 from kinds import SAMPLE, Kind, kinds
 from reasons import REASONS
 
@@ -68,7 +69,7 @@ class Trial:
 
     def plan(self) -> dict[str, Any]:
         """What is run, as the engine takes it."""
-        return compile_plan(parse_values(self.values(), self.kind.name))
+        return compile_plan(parse_values(pings_as_measured(self.values()), self.kind.name))
 
     def key(self) -> str:
         """Names the run and the scenario that decides it: a changed kind is run again."""

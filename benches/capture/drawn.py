@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agreement"))
 from contents import CONTENTS
 from draw import ATTEMPTS, KEPT_FROM, Dice, candidate
 from files import COOKED, ETHERNET, RAW, Damage
+from keep_alive import pings_as_measured
 from passing import Frame, Point
 from right import View, right_of
 from streams import Traffic
@@ -141,7 +142,7 @@ def _scenario(number: int, dice: Dice, backend: str) -> Values:
         values = candidate(SCENARIOS_FROM + number, attempt)
         if any("relay" in group or group.get("protocol") for group in values["groups"]):
             continue
-        values = _plain(values, dice, backend)
+        values = pings_as_measured(_plain(values, dice, backend))
         try:
             compile_plan(parse_values(values | {"backend": backend}, f"number {number}"))
         except MqttlabError:

@@ -63,6 +63,7 @@ def job(load: Load, directory: Path) -> Job:
         groups = [group("both", "clients", load.clients)]
     return Job(compile_plan(parse_values({
         "name": "scale", "backend": "sim", "phases": {"duration": f"{load.seconds} s", "cool_down": "1 s"},
+        "mqtt": {"ping": "sent"},
         "hosts": hosts,
         "sim": {"client_wake_up": "0 s"},
         "broker": {"nagle": False, "service": {"per_packet": "0 s", "per_copy": "0 s"}},

@@ -52,6 +52,9 @@ pub struct ClientOptions {
     pub connect_timeout: Duration,
 }
 
+/// The timeout of a pass of the loops of paho-mqtt and libmosquitto (`loop_forever`).
+const LOOKS_EVERY: Duration = Duration::from_s(1);
+
 /// What makes a client ping its broker, and leave one that does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ping {
@@ -60,7 +63,9 @@ pub enum Ping {
     #[default]
     Sent,
     /// It also pings when it has heard nothing for an interval, and leaves when, with a PINGREQ unanswered, another
-    /// passes without anything heard or without anything sent: as paho-mqtt and libmosquitto do.
+    /// passes without anything heard or without anything sent: as paho-mqtt (`_check_keepalive`) and libmosquitto
+    /// (`mosquitto__check_keepalive`) do. Their loops look whenever something was sent or heard, and a second after
+    /// they looked last.
     Silence,
 }
 
@@ -380,12 +385,15 @@ impl Client {
         if self.keep_alive.is_zero() {
             return None;
         }
-        let since = match self.options.ping {
-            Ping::Sent => self.ping_sent.unwrap_or(self.last_sent),
-            // The older of the two, as `_check_keepalive` of paho-mqtt looks at both.
-            Ping::Silence => self.last_sent.min(self.last_received),
-        };
-        Some(since + self.keep_alive)
+        Some(match self.options.ping {
+            Ping::Sent => self.ping_sent.unwrap_or(self.last_sent) + self.keep_alive,
+            Ping::Silence => {
+                let due = self.last_sent.min(self.last_received) + self.keep_alive;
+                let looked = self.last_sent.max(self.last_received);
+                let seconds = |left: Duration| left.as_ns().div_ceil(LOOKS_EVERY.as_ns());
+                due.checked_since(looked).map_or(due, |left| looked + LOOKS_EVERY * seconds(left))
+            }
+        })
     }
 
     fn retry_deadline(&self) -> Option<Instant> {

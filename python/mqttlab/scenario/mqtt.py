@@ -65,9 +65,10 @@ class Mqtt(Part):
         "Mosquitto 2.0 and the simulated broker give none."))
     retry: PositiveDurationNs | None = Field(
         None, ge=10**6, description="Interval of timed retransmission, as in MQTT 3.1.")
-    ping: Literal["sent", "silence"] = Field("sent", description=(
-        "What the keep-alive counts: an interval without anything sent (3.1.1, 3.1.2.10), or also one without anything "
-        "heard, as paho-mqtt and libmosquitto do, which then leave although they have something to send."))
+    ping: Literal["sent", "silence"] = Field("silence", description=(
+        "What the keep-alive counts: an interval without anything sent or without anything heard, looked at once a "
+        "second, as paho-mqtt and libmosquitto do (`silence`); or one without anything sent (`sent`), as MQTT asks "
+        "(3.1.1, 3.1.2.10). With `silence` a client leaves a silent broker although it has something to send."))
     client_id: PersonalText = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description=(
         "Client identifier; `{group}` and `{client}` are filled in, `{client:06}` with six digits at least."))
     duplicate_ids: Truth = Field(False, description=(

@@ -341,6 +341,42 @@ fn a_client_that_counts_silence_pings_although_it_sends_and_gives_a_silent_broke
 }
 
 #[test]
+fn a_client_that_counts_silence_looks_a_second_after_it_looked_last() {
+    // Nothing was heard since 1 s. It looked at 31.4 s, when it sent, and then every second.
+    check(
+        ClientOptions { ping: Ping::Silence, ..OPTIONS },
+        &[
+            (0, Given::Input(Input::Opened)),
+            (1000, accepted(false)),
+            (31_400, publish(1, 0)),
+            (61_399, Given::Input(Input::Tick)),
+            (61_400, Given::Input(Input::Tick)),
+            (61_500, Given::Input(Input::Pingresp)),
+            (61_600, publish(2, 0)),
+            (121_599, Given::Input(Input::Tick)),
+            (121_600, Given::Input(Input::Tick)),
+        ],
+        expect![[r#"
+            +0ms Opened
+               > SendConnect
+            +1000ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
+               > Connected { session_present: false }
+            +31400ms publish 1 AtMostOnce: Sent
+               > SendPublish { token: 1, id: 0, qos: AtMostOnce, dup: false }
+            +61399ms Tick
+            +61400ms Tick
+               > SendPingreq
+            +61500ms Pingresp
+            +61600ms publish 2 AtMostOnce: Sent
+               > SendPublish { token: 2, id: 0, qos: AtMostOnce, dup: false }
+            +121599ms Tick
+            +121600ms Tick
+               > SendPingreq
+        "#]],
+    );
+}
+
+#[test]
 fn a_client_that_counts_silence_stays_while_packets_come_and_go() {
     // The PINGRESP of 61 s waits behind other packets; a client that counts what it sent would have left at 121 s.
     check(

@@ -222,7 +222,8 @@ class Johnsen:
         return {
             "name": self.name,
             "phases": {"duration": f"{2 * effort.duration_s:g} s", "cool_down": f"{effort.cool_down_s:g} s"},
-            "broker": {}, "servers": [{**GATEWAY, "gateway": {**GATEWAY_SAYS, "window": self.window}}] if sn else [],
+            "mqtt": {"ping": "sent"}, "broker": {},
+            "servers": [{**GATEWAY, "gateway": {**GATEWAY_SAYS, "window": self.window}}] if sn else [],
             "networks": [{"between": ["field", "broker"], "model": self.network, "placement": "shared-medium"}],
             "groups": [
                 {"name": "publishers", "host": "field", "count": 23, **speaks,
@@ -258,5 +259,5 @@ class Lee:
             "name": self.name,
             "phases": {"duration": f"{effort.duration_s / 5:g} s", "cool_down": "10 s"},
             "networks": [{"between": [host, "broker"], "up": wire, "down": wire} for host in ("near", "far")],
-            "groups": groups, "recording": {"detail": "messages"},
+            "mqtt": {"ping": "sent"}, "groups": groups, "recording": {"detail": "messages"},
         }

@@ -95,7 +95,7 @@ class Links:
         return {
             "name": f"borsatti2020-{self.name}"[:40],
             "phases": {"warm_up": "2 s", "duration": f"{effort.messages / 100:g} s", "cool_down": "30 s"},
-            "mqtt": {"max_inflight": 65_535 if unlimited else 20, "keep_alive": "0 s"},
+            "mqtt": {"max_inflight": 65_535 if unlimited else 20, "keep_alive": "0 s", "ping": "sent"},
             "broker": {"nagle": self.nagle, "max_inflight": 0 if unlimited else 20,
                        "max_queued": 0 if unlimited else 1000},
             "hosts": {name: {"tcp": tcp} for name in ("publisher", "subscriber", "broker")},
@@ -149,7 +149,7 @@ class Placed:
         return {
             "name": f"borsatti2020-{self.name}"[:40],
             "phases": {"warm_up": "2 s", "duration": f"{effort.messages / 100:g} s", "cool_down": "30 s"},
-            "mqtt": {"max_inflight": 65_535, "keep_alive": "0 s"},
+            "mqtt": {"max_inflight": 65_535, "keep_alive": "0 s", "ping": "sent"},
             "broker": {"nagle": False, "max_inflight": 0, "max_queued": 0},
             "hosts": {**{name: {"tcp": tcp} for name in ("device", "application", "broker")},
                       **{name: {"forwards": True} for name in SITES}},

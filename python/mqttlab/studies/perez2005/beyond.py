@@ -166,7 +166,7 @@ class Crowd:
         values: dict[str, Any] = {
             "name": f"perez2005-{self.name}"[:40],
             "phases": {"duration": f"{effort.crowd_s:g} s", "warm_up": "10 s", "cool_down": "2 s"},
-            "mqtt": {"keep_alive": "0 s"}, "broker": {"nagle": False, "max_queued": 0},
+            "mqtt": {"keep_alive": "0 s", "ping": "sent"}, "broker": {"nagle": False, "max_queued": 0},
             "hosts": {name: {"count": pairs} for name in ("publisher", "subscriber")},
             "groups": [
                 {"name": "publisher", "host": "publisher", "count": pairs, "nagle": False, "publish": {

@@ -286,7 +286,7 @@ def _tcp(mss: int, *, timestamps: bool, buffer_segments: int = 32) -> dict[str, 
 
 
 def _mqtt() -> dict[str, Any]:
-    return {"version": "3.1", "keep_alive": "0 s", "max_inflight": 65_535, "retry": RETRY}
+    return {"version": "3.1", "keep_alive": "0 s", "ping": "sent", "max_inflight": 65_535, "retry": RETRY}
 
 
 def _broker() -> dict[str, Any]:

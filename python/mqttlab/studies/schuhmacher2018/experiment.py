@@ -123,7 +123,7 @@ class Trip:
         return {
             "name": f"schuhmacher2018-{self.name}"[:40], "seed": self.seed,
             "phases": {"duration": f"{duration_s:g} s", "cool_down": f"{self._cool_down_s(bytes_sent):g} s"},
-            "mqtt": {"max_inflight": self.window, "keep_alive": f"{self.keep_alive_s} s",
+            "mqtt": {"max_inflight": self.window, "keep_alive": f"{self.keep_alive_s} s", "ping": "sent",
                      "clean_session": not self.persistent},
             "broker": {"nagle": self.nagle, "max_inflight": self.window, "max_queued": 100, **({"service": service}
                                                                                             if service else {})},
@@ -182,10 +182,10 @@ class Overhead:
             "hosts": {name: {"tcp": {"profile": "linux-2018", **window}} for name in ("laptop", "broker")},
             "networks": [{"between": ["laptop", "broker"], **Trip(payload=1, qos=0)._links()}],
             "groups": [
-                {"name": "client1", "host": "laptop", "mqtt": {"client_id": "Schuhmacher"}, "publish": {
+                {"name": "client1", "host": "laptop", "mqtt": {"client_id": "Schuhmacher", "ping": "sent"}, "publish": {
                     "topic": TOPIC, "qos": self.qos, "payload": f"{self.payload + IDENTITY_BYTES} B",
                     "interval": "5 ms", "messages": 10, "start_phase": "synchronised"}},
-                {"name": "observer", "host": "laptop", "mqtt": {"client_id": "Schuhmache2"},
+                {"name": "observer", "host": "laptop", "mqtt": {"client_id": "Schuhmache2", "ping": "sent"},
                  "subscribe": [{"filter": TOPIC, "qos": self.qos}]},
             ],
         }
@@ -211,6 +211,7 @@ class Connecting:
         return {
             "name": f"schuhmacher2018-{self.name}"[:40], "seed": self.seed,
             "phases": {"duration": "1 s", "cool_down": "1 s", "connect_timeout": "10 min"},
+            "mqtt": {"ping": "sent"},
             "hosts": {"laptop": {"tcp": tcp}, "broker": {"tcp": tcp}},
             "networks": [{"between": ["laptop", "broker"], "up": lossy, "down": lossy}],
             "groups": [{"name": "clients", "host": "laptop", "count": 50, "connect_over": "5 s",

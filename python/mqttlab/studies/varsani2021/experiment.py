@@ -91,7 +91,7 @@ class Hosts:
             "networks": [{"between": [name, "broker"], "up": link, "down": link} for name in
                          ("publisher", "subscriber")],
             "broker": {"nagle": self.nagle, "max_queued": 0, "max_inflight": 0, **service},
-            "mqtt": {"keep_alive": "0 s", "max_queued": 2_000_000},
+            "mqtt": {"keep_alive": "0 s", "ping": "sent", "max_queued": 2_000_000},
         }
 
     @property
