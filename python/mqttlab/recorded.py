@@ -52,8 +52,8 @@ FLAGS = {table: frozenset(names.split()) for table, names in {
 }.items()}
 NUMBERS = {table: frozenset(names.split()) for table, names in {
     "messages":
-        "publisher sequence subscriber qos qos_delivered payload_bytes intended_ns sent_ns written_ns "
-        "acknowledged_ns received_ns latency_ns",
+        "publisher sequence publication subscriber qos qos_delivered payload_bytes intended_ns sent_ns "
+        "written_ns acknowledged_ns received_ns latency_ns",
     "packets":
         "link hop hops frame from_host to_host entered_ns start_ns sent_ns delivered_ns frame_bytes ip_bytes "
         "protocol source_port destination_port connection seq ack flags window payload_bytes tsval tsecr "
@@ -76,9 +76,9 @@ NUMBERS = {table: frozenset(names.split()) for table, names in {
     "positions": "at_ns client host link x_m y_m longitude_deg latitude_deg altitude_m",
     "payloads": "received_ns subscriber publisher sequence start_bytes kept_bytes",
     "message_sums":
-        "qos count messages messages_first payload_bytes out_of_order late received received_bytes written_bytes "
-        "written_first_bytes wanted intended_first_ns intended_last_ns received_last_ns age_mean_ns latencies "
-        "latency_sum_ns latency_deviation_ns latency_least_ns latency_most_ns acknowledged",
+        "publication qos count messages messages_first payload_bytes out_of_order late received received_bytes "
+        "written_bytes written_first_bytes wanted intended_first_ns intended_last_ns received_last_ns age_mean_ns "
+        "latencies latency_sum_ns latency_deviation_ns latency_least_ns latency_most_ns acknowledged",
     "latency_sums": "sum from_ns to_ns count",
     "attribution":
         "row schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns "
@@ -139,8 +139,8 @@ FRACTIONS = {table: frozenset(names.split()) for table, names in {
 # Columns in which a row may have nothing.
 OPTIONAL = {table: frozenset(names.split()) for table, names in {
     "messages":
-        "publisher sequence topic subscriber cause qos qos_delivered identified intended_ns sent_ns written_ns "
-        "acknowledged_ns received_ns latency_ns",
+        "publisher sequence topic publication subscriber cause qos qos_delivered identified intended_ns sent_ns "
+        "written_ns acknowledged_ns received_ns latency_ns",
     "packets":
         "start_ns sent_ns delivered_ns cause source_port destination_port connection seq ack flags window tsval "
         "tsecr sack stream_offset mqtt marks ack_rtt_ns repetition ecn",
@@ -155,8 +155,8 @@ OPTIONAL = {table: frozenset(names.split()) for table, names in {
     "positions": "client host link x_m y_m longitude_deg latitude_deg altitude_m",
     "payloads": "publisher sequence",
     "message_sums":
-        "publisher_group subscriber_group qos cause intended_first_ns intended_last_ns received_last_ns age_mean_ns "
-        "latency_deviation_ns latency_least_ns latency_most_ns",
+        "publisher_group publication subscriber_group qos cause intended_first_ns intended_last_ns received_last_ns "
+        "age_mean_ns latency_deviation_ns latency_least_ns latency_most_ns",
     "attribution":
         "schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns queue_to_broker_ns "
         "wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns undivided_ns broker_ns "

@@ -61,7 +61,8 @@ SUM_TABLES = ("message_sums", "latency_sums")
 
 # Columns and tables that came later: empty in older recordings. A test holds this list to docs/reference/recording.md.
 ADDED: dict[str, dict[str, pl.DataType]] = {
-    "messages": {"cause": pl.String()},
+    "messages": {"cause": pl.String(), "publication": pl.UInt16()},
+    "message_sums": {"publication": pl.UInt16()},
     "packets": {"repetition": pl.UInt32(), "ecn": pl.UInt8()},
     "control_packets": {"written_ns": pl.Int64(), "read_ns": pl.Int64()},
     "clients": {"under_way": pl.Int64(), "unknown": pl.Int64()},

@@ -51,6 +51,8 @@ pub struct PublishFacts {
     pub back_to_back: bool,
     /// The place of its first topic among those of the client, and how many it has.
     pub topics: (usize, u32),
+    /// Which publication it is, from 0, also where an event has changed that; `None` where the client has one.
+    pub publication: Option<u16>,
 }
 
 impl PublishFacts {
@@ -123,11 +125,14 @@ fn publications(group: &Group) -> Box<[PublishFacts]> {
     });
     let topics: Vec<(usize, u32)> = topics.collect();
     let facts = |(content, publish): (usize, &Publish)| {
-        let topics = topics[group.publication_of(content).unwrap_or_default()];
+        let publication = group.publication_of(content).unwrap_or_default();
+        let topics = topics[publication];
         let back_to_back = publish.arrival == Arrival::BackToBack;
         let own = publish.replay.as_ref().is_some_and(|replay| replay.columns.qos.is_some());
         let qos = if own { Qos::ExactlyOnce } else { qos(publish.qos) };
-        PublishFacts { qos, retain: publish.retain, back_to_back, topics }
+        // A plan has no more than its bounds say.
+        let publication = (group.publications.len() > 1).then_some(publication as u16);
+        PublishFacts { qos, retain: publish.retain, back_to_back, topics, publication }
     };
     group.contents().enumerate().map(facts).collect()
 }

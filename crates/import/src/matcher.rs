@@ -351,6 +351,7 @@ impl Matcher {
             intended,
             sent: publish.first,
             written: None,
+            publication: None,
         })));
         topic
     }

@@ -166,9 +166,18 @@ fn write_offer(
             intended,
             sent: clock.at(sent),
             written: None,
+            publication: None,
         })?,
         None => {
-            output.recorder.unsent(&Unsent { publisher, sequence, topic, qos, payload_bytes, intended })?;
+            output.recorder.unsent(&Unsent {
+                publisher,
+                sequence,
+                topic,
+                qos,
+                payload_bytes,
+                intended,
+                publication: None,
+            })?;
         }
     }
     Ok(())

@@ -166,6 +166,7 @@ fn sent(sequence: u32, at_ns: u64) -> Sent {
         intended: Instant::from_ns(at_ns),
         sent: Instant::from_ns(at_ns + 50),
         written: Some(Instant::from_ns(at_ns + 100)),
+        publication: None,
     }
 }
 

@@ -495,6 +495,7 @@ impl<'a> TableOut<'a> {
             publisher: Some(message.publisher),
             sequence: Some(message.sequence),
             topic: topic.and_then(|topic| layout.topics.get(topic as usize)).map(|topic| &*topic.name),
+            publication: sent.map_or(unsent.and_then(|row| row.publication), |row| row.publication),
             phase: self.phase(intended.unwrap_or_default()),
             qos: sent.map(|row| row.qos).or(unsent.map(|row| row.qos)),
             payload_bytes: payload_bytes.unwrap_or_default(),
@@ -574,6 +575,7 @@ pub(crate) const EMPTY: MessageRow<'static> = MessageRow {
     publisher: None,
     sequence: None,
     topic: None,
+    publication: None,
     subscriber: None,
     fate: MessageFate::Unknown,
     cause: None,
@@ -636,9 +638,15 @@ mod tests {
             let at = Instant::from_ns(dice.below(1_000_000));
             let (topic, qos, payload_bytes) = (0, 1, 9);
             match dice.below(5) {
-                0 => {
-                    recorder.unsent(&Unsent { publisher, sequence, topic, qos, payload_bytes, intended: at })
-                }
+                0 => recorder.unsent(&Unsent {
+                    publisher,
+                    sequence,
+                    topic,
+                    qos,
+                    payload_bytes,
+                    intended: at,
+                    publication: None,
+                }),
                 1 => recorder.acknowledged(&Acknowledged { publisher, sequence, at }),
                 2 | 3 => {
                     let sent = Sent {
@@ -651,6 +659,7 @@ mod tests {
                         intended: at,
                         sent: at,
                         written: None,
+                        publication: None,
                     };
                     recorder.sent(&sent).and_then(|()| match dice.below(3) {
                         0 => recorder.received(&arrival(2, Some(publisher), sequence, at)),

@@ -154,6 +154,7 @@ mod tests {
             intended: at(ns),
             sent: at(ns),
             written: None,
+            publication: None,
         }
     }
 

@@ -18,6 +18,9 @@ table! {
         pub sequence: Option<u32>,
         /// The topic name.
         pub topic: Option<&'a str>,
+        /// Which of the publications of its publisher's group it is of, from 0, in the order of the plan; empty where the group
+        /// has one, and of imports, which know none.
+        pub publication: Option<u16>,
         /// The receiving client; empty when the message was not sent or has no receiver, and where a shared
         /// subscription's member is not known because none received it.
         pub subscriber: Option<u32>,
@@ -418,6 +421,8 @@ table! {
     pub struct MessageSumRow<'a> in "message_sums", columns MessageSumColumns {
         /// The publishers' group; empty where no publisher is known.
         pub publisher_group: Option<&'a str>,
+        /// As in `messages`; empty, too, of a copy that came after its message was added up.
+        pub publication: Option<u16>,
         /// The receivers' group; empty where `subscriber` of `messages` is.
         pub subscriber_group: Option<&'a str>,
         /// Quality of service they were published with. Of a copy that came after its message was added up, and of foreign

@@ -32,6 +32,8 @@ record! {
         pub sent: Instant,
         /// When the socket accepted its last byte; `None` when it never did.
         pub written: Option<Instant>,
+        /// Which of its group's publications it is of, from 0; `None` where the group has one, or nobody knows.
+        pub publication: Option<u16>,
     }
 }
 
@@ -63,6 +65,8 @@ record! {
         pub payload_bytes: u32,
         /// When the schedule wanted it sent.
         pub intended: Instant,
+        /// Which of its group's publications it is of, as in [`Sent`].
+        pub publication: Option<u16>,
     }
 }
 
@@ -76,6 +80,7 @@ impl From<&Sent> for Unsent {
             qos: row.qos,
             payload_bytes: row.payload_bytes,
             intended: row.intended,
+            publication: row.publication,
         }
     }
 }

@@ -129,27 +129,21 @@ def _values(recording: Recording) -> list[Value]:
 
 
 def _sketches(recording: Recording) -> dict[tuple[str, str], bytes]:
-    """Latencies of the run, of each QoS and of each pair of groups, as :func:`metrics.summary` names them."""
-    import polars as pl
-
+    """Latencies of the run, of each QoS and of each flow, as :func:`metrics.summary` names them."""
     from mqttlab.catalog.sketch import Sketch
-    from mqttlab.metrics import deliveries, has_both_ways, sums
-    from mqttlab.metrics.summary import GROUPS, pair
+    from mqttlab.metrics import has_both_ways
+    from mqttlab.metrics.application import flow_latencies
+    from mqttlab.metrics.flow import scope
 
-    if sums.is_summed(recording):
-        # A sketch is of all latencies.
+    # A sketch is of all latencies: of a run with sums there is none.
+    of = {key: Sketch.of(latencies) for key, latencies in flow_latencies(recording) if latencies.len()}
+    if not of:
         return {}
-    delivered = deliveries(recording, (*GROUPS, "latency_ms"))
-    if delivered.is_empty():
-        return {}
-    of = {key: Sketch.of(part["latency_ms"]) for key, part in delivered.partition_by(GROUPS, as_dict=True).items()}
-    kinds = {name: delivered.schema[name] for name in GROUPS}
-    names = pl.DataFrame(list(of), schema=kinds, orient="row").select(pair()).to_series()
-    found = {("groups", short(name)): sketch for name, sketch in zip(names, of.values(), strict=True)}
+    found = {("groups", short(scope(key))): sketch for key, sketch in of.items()}
     if not has_both_ways(recording):
         found["run", ""] = Sketch.merged(of.values())
-        for level in sorted({qos for *_, qos in of}):
-            found["qos", str(level)] = Sketch.merged(sketch for (*_, qos), sketch in of.items() if qos == level)
+        for level in dict.fromkeys(key.qos for key in of):
+            found["qos", str(level)] = Sketch.merged(sketch for key, sketch in of.items() if key.qos == level)
     return {key: sketch.data() for key, sketch in found.items()}
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from mqttlab import metrics
 from mqttlab.comparison.changes import Change, change
-from mqttlab.comparison.roles import Key, Role, Roles
+from mqttlab.comparison.roles import Role, Roles
+from mqttlab.metrics.flow import Key
 from mqttlab.recording import Recording
 
 
@@ -91,7 +92,7 @@ def _is_told(flow: metrics.Flow, measure: str) -> bool:
 
 
 def _flows(side: Sequence[metrics.Headline], key: Key | None) -> Iterator[metrics.Flow]:
-    return (flow for one in side for flow in one.flows if (flow.publishers, flow.subscribers, flow.qos) == key)
+    return (flow for one in side for flow in one.flows if flow.key == key)
 
 
 def _groups(sides: Sequence[Sequence[metrics.Headline]], roles: Roles) -> dict[str, dict[str, None]]:

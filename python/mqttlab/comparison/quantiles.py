@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mqttlab import statistics
-from mqttlab.comparison.roles import Key, Roles
+from mqttlab.comparison.roles import Roles
 from mqttlab.comparison.sides import Side, runs_of
 from mqttlab.metrics.application import flow_latencies
+from mqttlab.metrics.flow import Key
 from mqttlab.recording import Recording
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
@@ -70,4 +71,4 @@ def _shifts(flow: str, told: list[float], runs: list[list[np.ndarray]], paired: 
 
 def _by_flow(recording: Recording) -> dict[Key, np.ndarray]:
     """Latencies in milliseconds of each flow, in the order of intended sending."""
-    return {(key[0], key[1], key[2]): latencies.to_numpy() for key, latencies in flow_latencies(recording)}
+    return {key: latencies.to_numpy() for key, latencies in flow_latencies(recording)}

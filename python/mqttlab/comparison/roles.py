@@ -1,8 +1,9 @@
 """Which flow of one side is which of the other: who publishes for whom, whatever groups are called.
 
 Groups of the same name that both publish, or both subscribe, are the same. Of the others, those that publish (or
-subscribe, or both) are lined up in the order of their clients, where both sides have as many of them. Flows between the
-same groups are the same flow; where their QoS differ, in the order of QoS. What has no partner is named.
+subscribe, or both) are lined up in the order of their clients, where both sides have as many of them. Flows of one
+publication between the same groups are the same flow; where publications or QoS differ, in the order of the scenario,
+or of QoS. What has no partner is named.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ from typing import Any
 
 from mqttlab import metrics
 from mqttlab.foreign import visible
+from mqttlab.metrics.flow import Key, publisher, scope
 from mqttlab.metrics.headline import UNKNOWN_ENDS
 from mqttlab.plan import publications_of
 from mqttlab.recording import Recording
 
-Key = tuple[str | None, str | None, int | None]
-"""A flow: publishing group, subscribing group, QoS."""
 Paired = tuple[Key | None, Key | None]
 """A flow of each side; ``None`` where a side does not have it."""
 
@@ -37,9 +37,10 @@ class Role:
         """Who publishes for whom at which QoS; where the sides differ, both."""
         known = [key for key in (self.first, self.second) if key is not None]
         # An end that one side knows needs no word for the side that does not.
-        named = [dict.fromkeys(visible(str(key[end])) for key in known if key[end] is not None) for end in (0, 1)]
-        ends = [" or ".join(names or (unknown,)) for names, unknown in zip(named, UNKNOWN_ENDS, strict=True)]
-        qos = " and ".join(dict.fromkeys(str(key[2]) for key in known))
+        named = [dict.fromkeys(publisher(key.publishers, key.publication) for key in known if key.publishers),
+                 dict.fromkeys(key.subscribers for key in known if key.subscribers is not None)]
+        ends = [visible(" or ".join(names or (unknown,))) for names, unknown in zip(named, UNKNOWN_ENDS, strict=True)]
+        qos = " and ".join(dict.fromkeys(str(key.qos) for key in known))
         if self.never_sent:
             return f"messages of {ends[0]} that were never sent, QoS {qos}"
         return f"{ends[0]} → {ends[1]}, QoS {qos}"
@@ -60,7 +61,7 @@ class Roles:
 
     def scopes(self, side: int) -> dict[str, str]:
         """By what a table of metrics calls a flow of one side (0 or 1), what it is called in comparisons."""
-        return {_scope(key): role.title.replace(" → ", " to ").replace(", QoS ", " at QoS ")
+        return {scope(key): role.title.replace(" → ", " to ").replace(", QoS ", " at QoS ")
                 for role in self.matched if (key := (role.first, role.second)[side]) is not None}
 
 
@@ -87,7 +88,7 @@ class _Side:
         """Those of which at least one run has sent a message, or expected one."""
         self.roles: dict[str, tuple[bool, bool]] = {}
         for run in runs:
-            flows = {(flow.publishers, flow.subscribers, flow.qos): flow for flow in metrics.headline(run).flows}
+            flows = {flow.key: flow for flow in metrics.headline(run).flows}
             found = list(flows)
             self.sent |= {key for key, flow in flows.items() if not flow.never_sent}
             self.flows += [key for key in found if key not in self.flows]
@@ -96,8 +97,8 @@ class _Side:
             for name in dict.fromkeys([*planned, *names]):
                 group, known = planned.get(name, {}), self.roles.get(name, (False, False))
                 self.roles[name] = (
-                    known[0] or bool(publications_of(group)) or any(key[0] == name for key in found),
-                    known[1] or bool(group.get("subscriptions")) or any(key[1] == name for key in found))
+                    known[0] or bool(publications_of(group)) or any(key.publishers == name for key in found),
+                    known[1] or bool(group.get("subscriptions")) or any(key.subscribers == name for key in found))
 
 
 def _groups(first: Mapping[str, tuple[bool, bool]], second: Mapping[str, tuple[bool, bool]]) -> dict[str, str]:
@@ -111,18 +112,17 @@ def _groups(first: Mapping[str, tuple[bool, bool]], second: Mapping[str, tuple[b
 
 
 def _flows(first: Sequence[Key], second: Sequence[Key], groups: Mapping[str, str]) -> list[Paired]:
-    def ends(key: Key) -> tuple[str | None, str | None]:
-        known = [None if end is None else groups.get(end, f"\0{end}") for end in key[:2]]
-        return known[0], known[1]
+    def as_first(key: Key) -> Key:
+        """As the first side calls its groups."""
+        publishers, subscribers = (None if end is None else groups.get(end, f"\0{end}")
+                                   for end in (key.publishers, key.subscribers))
+        return key._replace(publishers=publishers, subscribers=subscribers)
 
-    partner: dict[Key, Key] = {}
-    for key in second:
-        if (of := (*ends(key), key[2])) in first:
-            partner[of] = key
+    partner = {of: key for key in second if (of := as_first(key)) in first}
     taken = set(partner.values())
-    for pair in dict.fromkeys(map(ends, second)):
-        left = [sorted((key for key in first if key[:2] == pair and key not in partner), key=_qos),
-                sorted((key for key in second if ends(key) == pair and key not in taken), key=_qos)]
+    for pair in dict.fromkeys(_ends(as_first(key)) for key in second):
+        left = [sorted((key for key in first if _ends(key) == pair and key not in partner), key=_qos),
+                sorted((key for key in second if _ends(as_first(key)) == pair and key not in taken), key=_qos)]
         if len(left[0]) == len(left[1]):
             partner |= dict(zip(left[0], left[1], strict=True))
             taken |= set(left[1])
@@ -134,10 +134,9 @@ def _flows(first: Sequence[Key], second: Sequence[Key], groups: Mapping[str, str
     return [*((key, partner.get(key)) for key in first), *((None, key) for key in alone[1])]
 
 
+def _ends(key: Key) -> tuple[str | None, str | None]:
+    return key.publishers, key.subscribers
+
+
 def _qos(key: Key) -> int:
-    return -1 if key[2] is None else key[2]
-
-
-def _scope(key: Key) -> str:
-    ends = ["none" if end is None else end for end in key[:2]]
-    return f"{ends[0]} to {ends[1]} at QoS {'none' if key[2] is None else key[2]}"
+    return -1 if key.qos is None else key.qos

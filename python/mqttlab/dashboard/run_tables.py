@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from mqttlab import metrics
+from mqttlab.metrics import flow
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, cards, coverage, network
-
-KEYS = ("publisher_group", "subscriber_group", "qos")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,8 @@ def _application(recording: Recording) -> list[RunTable]:
     by_qos = metrics.application(recording)
     if by_qos.is_empty():
         return []
-    by_group = metrics.application(recording, KEYS)
+    by_group = metrics.application(recording, metrics.FLOW)
+    keys = flow.shown(by_group)
     both_ways = metrics.has_both_ways(recording)
     columns = captured.known(recording, by_group, metrics.family("application").columns("page"))
     words = " ".join(coverage.application(recording, by_qos))
@@ -50,10 +50,10 @@ def _application(recording: Recording) -> list[RunTable]:
                              columns=("qos", *cards.first(columns)), words=words))
     if both_ways or by_group.height > by_qos.height:
         made.append(RunTable(name="messages-by-group", title="Messages by group", rows=by_group,
-                             columns=(*KEYS, *cards.first(columns)), words=words))
+                             columns=(*keys, *cards.first(columns)), words=words))
     bursts = metrics.bursts(recording)
     made.append(RunTable(name="bursts", title="Bursts", rows=bursts,
-                         columns=(*KEYS, *metrics.family("bursts").columns("page"))))
+                         columns=(*keys, *metrics.family("bursts").columns("page"))))
     return made
 
 

@@ -37,7 +37,7 @@ def summary_tables(recording: Recording) -> dict[str, pl.DataFrame]:
     tables = {
         "summary": metrics.summary(recording),
         "by_qos": metrics.application(recording),
-        "by_group": metrics.application(recording, ("publisher_group", "subscriber_group", "qos")),
+        "by_group": metrics.application(recording, metrics.FLOW),
         **_attribution(recording),
         "links": metrics.links(recording),
         "setup": metrics.setup(recording),

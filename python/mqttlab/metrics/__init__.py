@@ -54,6 +54,7 @@ from mqttlab.metrics.devices import messages_by_device
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
+from mqttlab.metrics.flow import FLOW, publisher
 from mqttlab.metrics.headline import Acknowledged, Bytes, Flow, Headline, foreign, headline
 from mqttlab.metrics.link import links
 from mqttlab.metrics.members import members
@@ -89,6 +90,7 @@ __all__ = [
     "ENERGY",
     "ENGINE",
     "FAMILIES",
+    "FLOW",
     "LINK",
     "MQTT",
     "MQTT_SN",
@@ -152,6 +154,7 @@ __all__ = [
     "packet_types",
     "processor",
     "publish_per_segment",
+    "publisher",
     "round_trip_counts",
     "round_trips",
     "round_trips_thinned",

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mqttlab.metrics import sums
 from mqttlab.metrics.application import has_messages, measured
+from mqttlab.metrics.flow import FLOW, Key, key_of
 from mqttlab.metrics.network import round_trips
 from mqttlab.metrics.quantiles import QUANTILES, Bounded, Latency, latencies
 from mqttlab.recording import Recording
@@ -28,8 +29,6 @@ PACKETS = {1: "PUBACK", 2: "PUBCOMP"}
 """The last acknowledgement of a message, by QoS."""
 NS_PER_MS = 1e6
 NOT_KNOWN: Bounded = (None, None, None)
-
-Key = tuple[str | None, str | None, int | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,17 +58,15 @@ def acknowledgements(recording: Recording) -> dict[Key, Acknowledgements]:
 
 
 def _of_messages(recording: Recording) -> dict[Key, Acknowledgements]:
-    clients = recording.layout["clients"]
     took = (pl.col("acknowledged_ns").cast(pl.Int64) - pl.col("sent_ns").cast(pl.Int64)) / NS_PER_MS
     rows = recording.collect(
         measured(recording).filter(pl.col("fate") == "no_receiver", pl.col("qos").is_in(list(PACKETS)))
-        .sort("intended_ns", nulls_last=True).select("publisher_group", "qos", took=took))
+        .sort("intended_ns", nulls_last=True).select(*FLOW, took=took))
     found: dict[Key, Acknowledgements] = {}
-    for (group, qos), part in rows.partition_by("publisher_group", "qos", as_dict=True, maintain_order=True).items():
+    for ends, part in rows.partition_by(FLOW, as_dict=True, maintain_order=True).items():
         known = part["took"].drop_nulls()
         timed = np.empty(0) if recording.layout.get("is_untimed") else known.to_numpy()
-        name = None if group is None else clients.group_names[group]
-        found[name, None, qos] = Acknowledgements(
+        found[key_of(ends, recording)] = Acknowledgements(
             sent=part.height, acknowledged=known.len(), latency=_latencies(timed))
     return found
 
@@ -91,7 +88,7 @@ def _of_sums(recording: Recording) -> dict[Key, Acknowledgements]:
         pl.col("fate") == "no_receiver", pl.col("qos").is_in(list(PACKETS)), pl.col("count") > 0)
     histograms = recording.table(sums.HISTOGRAMS).filter(pl.col("quantity").cast(pl.String) == "acknowledgement")
     found: dict[Key, Acknowledgements] = {}
-    for (group, qos), part in table.partition_by("publisher_group", "qos", as_dict=True, maintain_order=True).items():
+    for ends, part in table.partition_by(FLOW, as_dict=True, maintain_order=True).items():
         its = histograms.filter(pl.col("sum").is_in(part["sum"].implode()))
         acknowledged = int(part["acknowledged"].sum())
         quantiles: dict[str, Bounded] = dict.fromkeys(QUANTILES, NOT_KNOWN)
@@ -99,7 +96,7 @@ def _of_sums(recording: Recording) -> dict[Key, Acknowledgements]:
             values = sums.quantiles(its, list(QUANTILES.values()), 0, math.inf)
             quantiles = {name: (value / NS_PER_MS, None, None)
                          for name, value in zip(QUANTILES, values, strict=True)}
-        found[group, None, qos] = Acknowledgements(
+        found[Key(*ends)] = Acknowledgements(
             sent=int(part["count"].sum()), acknowledged=acknowledged,
             latency=latencies(quantiles, None, acknowledged))
     return found

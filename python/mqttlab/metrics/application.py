@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mqttlab.metrics import sums
+from mqttlab.metrics import flow, sums
+from mqttlab.metrics.flow import FLOW
 from mqttlab.metrics.undelivered import with_undelivered
 from mqttlab.metrics.window import Window, is_measured, measurement
-from mqttlab.recording import Recording, looked_up, named
+from mqttlab.recording import Recording, looked_up
 from mqttlab.statistics import batch_correlation, batch_means_ci95
 
 NS_PER_MS = 1e6
@@ -25,11 +26,11 @@ LATENCIES = ("latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_
              "latency_ms_max", "latency_ms_std", "latency_ms_mean_ci95", "latency_batches_correlation")
 # Columns that name a group of the scenario.
 OF_GROUPS = ("group", "name", "publisher_group", "subscriber_group")
-# Of these every report shows a table, and others with fewer of them.
-FINEST = ("publisher_group", "subscriber_group", "qos")
-DELIVERED = (*FINEST, "intended_s", "latency_ms")
+# What deliveries have of their flows.
+ENDS = ("publisher_group", "subscriber_group", "qos")
+DELIVERED = (*ENDS, "intended_s", "latency_ms")
 # Columns of which most runs have one value.
-ALIKE = ("publisher_group", "subscriber_group", "_whole", "qos")
+ALIKE = (*FLOW, "_whole")
 # So many parts of a table are taken out of it one after the other, so that all of them are never there beside it.
 PARTS_ONE_BY_ONE = 16
 # Copies from a broker's store, which say nothing of the way of a message, and how long ago it was sent.
@@ -45,7 +46,7 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
     Columns: ``publisher_group``, ``subscriber_group``, ``qos``, ``intended_s`` (since the measurement began),
     ``latency_ms``; or only those of them that are asked for.
     """
-    names = _group_names(recording)
+    names = flow.group_names(recording)
     groups = pl.Enum(names)
     if not has_messages(recording):
         kinds = (groups, groups, pl.UInt8, pl.Float64, pl.Float64)
@@ -65,22 +66,19 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
     return found.select(DELIVERED if columns is None else columns).collect()
 
 
-def flow_latencies(recording: Recording) -> Iterator[tuple[tuple[Any, ...], pl.Series]]:
-    """Publishing group, subscribing group and QoS of each flow, and its latencies in ms in the order of sending;
-    nothing of a run with a sample of them."""
+def flow_latencies(recording: Recording) -> Iterator[tuple[flow.Key, pl.Series]]:
+    """Each flow, and its latencies in ms in the order of sending; nothing of a run with a sample of them."""
     if not has_messages(recording) or sums.is_summed(recording):
         return
-    names = _group_names(recording)
-    for (publisher, subscriber, qos), part in _parts(_delivered(recording), list(FINEST), _constants(recording)):
-        ends = (None if end is None else names[end] for end in (publisher, subscriber))
-        yield (*ends, qos), part["latency_ms"].drop_nulls()
+    for key, part in _parts(_delivered(recording), list(FLOW), _constants(recording)):
+        yield flow.key_of(key, recording), part["latency_ms"].drop_nulls()
 
 
 def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFrame:
     """The application-layer table: a row for each value of ``by``, in order.
 
     Args:
-        by: any of ``qos``, ``publisher_group``, ``subscriber_group``, ``topic``; none for one row of everything.
+        by: any of :data:`mqttlab.metrics.flow.FLOW`, and ``topic``; none for one row of everything.
     """
     return recording.derived(f"application by {', '.join(by)}", functools.partial(_application, tuple(by)))
 
@@ -88,11 +86,11 @@ def application(recording: Recording, by: Sequence[str] = ("qos",)) -> pl.DataFr
 def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     if not has_messages(recording):
         return pl.DataFrame()
-    if set(by) < set(FINEST):
-        finest = application(recording, FINEST)
+    if set(by) < set(FLOW):
+        finest = application(recording, FLOW)
         # Most runs have one group of publishers at each QoS level, or one in all: then the rows are the same ones.
         if finest.height == (finest.n_unique(by) if by and finest.height else 1):
-            return in_order(recording, finest.select(*by, pl.exclude(FINEST)), by) if by else finest.drop(FINEST)
+            return in_order(recording, finest.select(*by, pl.exclude(FLOW)), by) if by else finest.drop(FLOW)
     keys = list(by) or ["_whole"]
     if sums.is_summed(recording):
         return _of_sums(recording, keys)
@@ -109,7 +107,7 @@ def _application(by: tuple[str, ...], recording: Recording) -> pl.DataFrame:
     table = table.with_columns(
         pl.col("throughput_per_s", "goodput_kbit_s", "effective_throughput_kbit_s").fill_null(0.0))
     table = _with_disconnects(recording, messages, table, keys)
-    return in_order(recording, _with_group_names(recording, table), keys).drop("_whole", strict=False)
+    return in_order(recording, flow.with_names(table, recording), keys).drop("_whole", strict=False)
 
 
 def _of_sums(recording: Recording, keys: list[str]) -> pl.DataFrame:
@@ -124,11 +122,18 @@ def _of_sums(recording: Recording, keys: list[str]) -> pl.DataFrame:
 
 
 def in_order(recording: Recording, table: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """A table sorted by its keys; names of groups are in the order in which the scenario has them, as everywhere."""
-    places = {name: place for place, name in enumerate(_group_names(recording))}
-    by = [pl.col(key).replace_strict(places, default=len(places), return_dtype=pl.UInt32) if key in OF_GROUPS
-          else pl.col(key) for key in keys]
-    return table.sort(by, maintain_order=True)
+    """A table sorted by its keys; names of groups and publications are in the order in which the scenario has them, as
+    everywhere."""
+    names = flow.group_names(recording)
+    known = dict.fromkeys(OF_GROUPS, names) | {"publication": flow.publications(recording)}
+
+    def place(key: str) -> pl.Expr:
+        if key not in known:
+            return pl.col(key)
+        places = {name: place for place, name in enumerate(known[key])}
+        return pl.col(key).replace_strict(places, default=len(places), return_dtype=pl.UInt32)
+
+    return table.sort([place(key) for key in keys], maintain_order=True)
 
 
 def has_messages(recording: Recording) -> bool:
@@ -137,24 +142,8 @@ def has_messages(recording: Recording) -> bool:
 
 
 def _grouped(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
-    """The messages, or so many of their rows, with the groups of both ends as numbers: names would take more room than
-    all the rest."""
-    of_client = recording.layout["clients"].group_numbers.cast(pl.UInt16)
-    return recording.scan("messages").slice(first, length).with_columns(
-        publisher_group=looked_up("publisher", of_client), subscriber_group=looked_up("subscriber", of_client),
-        _whole=pl.lit(True))
-
-
-def _group_names(recording: Recording) -> list[str]:
-    names: list[str] = recording.layout["clients"].group_names
-    return names
-
-
-def _with_group_names(recording: Recording, table: pl.DataFrame) -> pl.DataFrame:
-    """A small table with its groups by name."""
-    names = _group_names(recording)
-    return table.with_columns(
-        named(name, names) for name in ("publisher_group", "subscriber_group") if name in table.columns)
+    """The messages, or so many of their rows, with what names their flows as numbers."""
+    return flow.numbered(recording.scan("messages").slice(first, length), recording).with_columns(_whole=pl.lit(True))
 
 
 def measured(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
@@ -226,10 +215,10 @@ def _constants(recording: Recording) -> dict[str, pl.Expr]:
         kinds = delivered.collect_schema()
         told = recording.collect(delivered.select(
             pl.col(ALIKE).min(), pl.col(ALIKE).max().name.suffix("_most"),
-            pl.col(ALIKE).null_count().name.suffix("_unknown"))).row(0, named=True)
+            pl.col(ALIKE).null_count().name.suffix("_unknown"), rows=pl.len())).row(0, named=True)
         recording.remembered["constants"] = {
             name: pl.lit(told[name], dtype=kinds[name]).alias(name) for name in ALIKE
-            if told[name] is not None and told[name] == told[f"{name}_most"] and not told[f"{name}_unknown"]}
+            if told[name] == told[f"{name}_most"] and told[f"{name}_unknown"] in (0, told["rows"])}
     known: dict[str, pl.Expr] = recording.remembered["constants"]
     return known
 

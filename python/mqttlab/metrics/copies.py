@@ -1,6 +1,6 @@
 """Messages that came to a receiver more than once, flow by flow, and why, as far as packets and subscriptions show it.
 
-A flow is a publishing group, a subscribing group and a QoS, as in :mod:`mqttlab.metrics.headline`.
+Flows are those of :mod:`mqttlab.metrics.flow`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics.application import FINEST, measured
+from mqttlab.metrics.application import measured
+from mqttlab.metrics.flow import FLOW, Key, with_names
 from mqttlab.plurals import counted
-from mqttlab.recording import Recording, named
+from mqttlab.recording import Recording
 
 AFTER_PUBREL = "the client sent PUBLISH again after PUBREL (MQTT 3.1.1 §4.3.3)"
 PUBLISHED_AGAIN = "the publisher sent PUBLISH again"
@@ -37,16 +38,16 @@ class Copies:
     """Whether some were delivered at QoS 2, which promises one delivery."""
 
 
-def copies(recording: Recording) -> dict[tuple[Any, ...], Copies]:
-    """By publishing group, subscribing group and QoS; flows without copies are left out. Not for sums."""
+def copies(recording: Recording) -> dict[Key, Copies]:
+    """By flow; those without copies are left out. Not for sums."""
     found = _found(recording)
     if found.is_empty():
         return {}
     reasons = _reasons(recording, found.head(LOOKED_UP))
     told = {}
-    for key, part in found.partition_by(FINEST, as_dict=True, maintain_order=True).items():
+    for key, part in found.partition_by(FLOW, as_dict=True, maintain_order=True).items():
         whys = Counter(why for row in part["row"] for why in reasons.get(row, ()))
-        told[key] = Copies(
+        told[Key(*key)] = Copies(
             messages=part.select(*MESSAGE, "subscriber").n_unique(), extra=part.height,
             why=tuple(why for why, _ in whys.most_common()), at_qos_2=bool((part["qos_delivered"] == 2).any()))
     return told
@@ -55,11 +56,9 @@ def copies(recording: Recording) -> dict[tuple[Any, ...], Copies]:
 def _found(recording: Recording) -> pl.DataFrame:
     of_flows = measured(recording).filter(pl.col("fate").cast(pl.String) == "duplicate")
     rows = recording.collect(of_flows.select(
-        *FINEST, *MESSAGE, "subscriber", "topic", "dup", "qos_delivered", "received_ns"))
-    names = recording.layout["clients"].group_names
-    return rows.with_columns(
-        named("publisher_group", names), named("subscriber_group", names), pl.col("topic").cast(pl.String),
-        pl.col(MESSAGE).cast(pl.Int64)).with_row_index("row")
+        *FLOW, *MESSAGE, "subscriber", "topic", "dup", "qos_delivered", "received_ns"))
+    return with_names(rows, recording).with_columns(
+        pl.col("topic").cast(pl.String), pl.col(MESSAGE).cast(pl.Int64)).with_row_index("row")
 
 
 def _reasons(recording: Recording, found: pl.DataFrame) -> dict[int, tuple[str, ...]]:

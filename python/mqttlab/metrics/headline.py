@@ -1,7 +1,8 @@
 """The numbers of a run that people ask for first, flow by flow: what every surface shows before anything else.
 
-A flow is a publishing group, a subscribing group and a QoS. Its counts and latencies are those of
-:func:`mqttlab.metrics.application`, its bytes those of :func:`mqttlab.metrics.device_bytes`; nothing is computed twice.
+Flows are those of :mod:`mqttlab.metrics.flow`. Their counts and latencies are those of
+:func:`mqttlab.metrics.application`, their bytes those of :func:`mqttlab.metrics.device_bytes`; nothing is computed
+twice.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from mqttlab.metrics import fates, sums
 from mqttlab.metrics.acknowledgements import PACKETS, acknowledgements, round_trips_to_broker
 from mqttlab.metrics.application import (
     EXPECTED,
-    FINEST,
     FIRST_DELIVERY,
     MESSAGE,
     application,
@@ -29,6 +29,7 @@ from mqttlab.metrics.copies import Copies, copies
 from mqttlab.metrics.device_bytes import RATES, device_bytes
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.energy import energy
+from mqttlab.metrics.flow import FLOW, Key, key_of
 from mqttlab.metrics.kept_wills import Wills, broken_wills
 from mqttlab.metrics.promises import Broken, broken
 from mqttlab.metrics.quantiles import QUANTILES, Bounded, Latency, latencies
@@ -112,6 +113,8 @@ class Flow:
     """What one group publishes for another at one QoS; ``None`` stands for an end that is not known."""
 
     publishers: str | None
+    publication: str | None
+    """Which of its publications; ``None`` where it has one, and where that is not known."""
     subscribers: str | None
     qos: int | None
     sent: int
@@ -151,6 +154,11 @@ class Flow:
     """Where no delivery can be seen, as nobody subscribed to these messages, or no subscriber was recorded; else
     ``None``."""
     why_unsent: str = WHY_UNSENT
+
+    @property
+    def key(self) -> Key:
+        """What tells it from the others."""
+        return Key(self.publishers, self.publication, self.subscribers, self.qos)
 
     @property
     def wanted(self) -> int:
@@ -209,7 +217,7 @@ def foreign(recording: Recording) -> int:
 
 
 def _flows(recording: Recording) -> tuple[Flow, ...]:
-    table = application(recording, FINEST)
+    table = application(recording, FLOW)
     if table.is_empty():
         return ()
     causes, timed, parts = _causes(recording), _timed(recording), attribution_by_flow(recording)
@@ -238,7 +246,7 @@ def _with_acknowledged(recording: Recording, flows: list[Flow]) -> list[Flow]:
     is_known = "sources" not in plan and not any(group.get("program") for group in plan.get("groups") or ())
 
     def seen(flow: Flow) -> Acknowledged | None:
-        found = of_flows.get((flow.publishers, flow.subscribers, flow.qos))
+        found = of_flows.get(flow.key)
         if found is not None:
             return Acknowledged(packet=PACKETS[flow.qos or 0], count=found.acknowledged, receivers_known=is_known,
                                 missing=found.sent - found.acknowledged, latency=found.latency, round_trip_ms_p50=None,
@@ -271,23 +279,23 @@ def _had_subscribers(recording: Recording) -> set[tuple[str | None, int | None]]
 
 def _with_loss_events(recording: Recording, flows: list[Flow]) -> list[Flow]:
     """Only flows of which something was sent again are looked through once more."""
-    p99_ms = {(flow.publishers, flow.subscribers, flow.qos): value for flow in flows
+    p99_ms = {flow.key: value for flow in flows
               if (value := flow.latency["p99"].value) is not None and flow.latency["p99"].is_quantile
               and any(share.part in REPEATED for share in flow.slowest)}
     found = loss_events(recording, p99_ms)
-    return [replace(flow, loss_events=found.get((flow.publishers, flow.subscribers, flow.qos))) for flow in flows]
+    return [replace(flow, loss_events=found.get(flow.key)) for flow in flows]
 
 
 def _with_copies(recording: Recording, flows: list[Flow], table: pl.DataFrame) -> list[Flow]:
     """Only where something came more than once packets are looked through."""
-    extra = {tuple(row[name] for name in FINEST): row["duplicates"] for row in table.rows(named=True)}
+    extra = {Key(*(row[name] for name in FLOW)): row["duplicates"] for row in table.rows(named=True)}
     if not any(extra.values()):
         return flows
     found = {} if sums.is_summed(recording) else copies(recording)
-    of_sums = {key: Copies(messages=None, extra=count, why=(), at_qos_2=key[2] == 2)
+    of_sums = {key: Copies(messages=None, extra=count, why=(), at_qos_2=key.qos == 2)
                for key, count in extra.items() if count}
     known = of_sums | found
-    return [replace(flow, copies=known.get((flow.publishers, flow.subscribers, flow.qos))) for flow in flows]
+    return [replace(flow, copies=known.get(flow.key)) for flow in flows]
 
 
 def _with_broken(recording: Recording, flows: list[Flow], table: pl.DataFrame) -> list[Flow]:
@@ -297,12 +305,11 @@ def _with_broken(recording: Recording, flows: list[Flow], table: pl.DataFrame) -
     # Subscriptions and the store belong to the run, not to a stage of it.
     stored = stored_copies(recording) if recording.stage is None else {}
     waiting = waiting_messages(recording)
-    keys = [(flow.publishers, flow.subscribers, flow.qos) for flow in flows]
-    return [replace(flow, broken=found.get(key), stored=stored.get(key), waiting=waiting.get(key, 0))
-            for flow, key in zip(flows, keys, strict=True)]
+    return [replace(flow, broken=found.get(flow.key), stored=stored.get(flow.key), waiting=waiting.get(flow.key, 0))
+            for flow in flows]
 
 
-def waiting_messages(recording: Recording) -> dict[tuple[Any, ...], int]:
+def waiting_messages(recording: Recording) -> dict[Key, int]:
     """Messages that were handed to their clients' sessions and had not left these when the run ended, by flow.
 
     Only clients of our own complete runs say when a message was written.
@@ -311,12 +318,10 @@ def waiting_messages(recording: Recording) -> dict[tuple[Any, ...], int]:
     programs = any(group.get("program") for group in plan.get("groups") or ())
     if "sources" in plan or programs or not recording.complete or sums.is_summed(recording):
         return {}
-    names = recording.layout["clients"].group_names
     rows = measured(recording).filter(
         pl.col("fate").is_in(["under_way", "unknown", "no_receiver"]), pl.col("sent_ns").is_not_null(),
-        pl.col("written_ns").is_null(), pl.col("acknowledged_ns").is_null()).group_by(FINEST).agg(MESSAGE.n_unique())
-    return {(*(None if end is None else names[end] for end in ends), qos): count
-            for *ends, qos, count in recording.collect(rows).rows()}
+        pl.col("written_ns").is_null(), pl.col("acknowledged_ns").is_null()).group_by(FLOW).agg(MESSAGE.n_unique())
+    return {key_of(key, recording): count for *key, count in recording.collect(rows).rows()}
 
 
 def _with_untold(recording: Recording, flows: list[Flow]) -> list[Flow]:
@@ -325,15 +330,14 @@ def _with_untold(recording: Recording, flows: list[Flow]) -> list[Flow]:
     if not traced or sums.is_summed(recording):
         return flows
     untold = measured(recording).filter(FIRST_DELIVERY, pl.col("identified").cast(pl.String) == "ambiguous")
-    names = recording.layout["clients"].group_names
-    found = {(*(None if end is None else names[end] for end in ends), qos): count for *ends, qos, count in
-             recording.collect(untold.group_by(*FINEST).agg(pl.len())).rows()}
-    return [replace(flow, untold=found.get((flow.publishers, flow.subscribers, flow.qos), 0)) for flow in flows]
+    found = {key_of(key, recording): count for *key, count in
+             recording.collect(untold.group_by(FLOW).agg(pl.len())).rows()}
+    return [replace(flow, untold=found.get(flow.key, 0)) for flow in flows]
 
 
-def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
-          timed: dict[tuple[Any, ...], _Timed], parts: pl.DataFrame, declined: set[str]) -> Flow:
-    key = tuple(row[name] for name in FINEST)
+def _flow(row: dict[str, Any], causes: dict[Key, tuple[Cause, ...]], timed: dict[Key, _Timed], parts: pl.DataFrame,
+          declined: set[str]) -> Flow:
+    key = Key(*(row[name] for name in FLOW))
     # Sums have no single latencies, and one of each delivery.
     known = timed.get(key) or _Timed(n=row["messages_delivered"], alike=None, bounds={})
     quantiles: dict[str, Bounded] = {name: (row[f"latency_ms_{name}"], *known.bounds.get(name, (None, None)))
@@ -344,8 +348,7 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
     if row["messages_unsent"]:
         why = (*why, Cause(words=f"never sent: {why_unsent}", count=row["messages_unsent"]))
     return Flow(
-        publishers=row["publisher_group"], subscribers=row["subscriber_group"], qos=row["qos"],
-        sent=row["messages_sent"], unsent=row["messages_unsent"], expected=row["deliveries_expected"],
+        **key._asdict(), sent=row["messages_sent"], unsent=row["messages_unsent"], expected=row["deliveries_expected"],
         delivered=row["messages_delivered"],
         undelivered_percent=row["undelivered_percent"], causes=why, latency=latency, per_s=row["throughput_per_s"],
         disconnects=row["disconnects"], typical=_shares(parts, key, TYPICAL), slowest=_shares(parts, key, SLOWEST),
@@ -353,24 +356,24 @@ def _flow(row: dict[str, Any], causes: dict[tuple[Any, ...], tuple[Cause, ...]],
         untold=0, waiting=0, retained=row["retained_copies"], stored=None, why_unsent=why_unsent)
 
 
-def _causes(recording: Recording) -> dict[tuple[Any, ...], tuple[Cause, ...]]:
+def _causes(recording: Recording) -> dict[Key, tuple[Cause, ...]]:
     refused = fates.refusals(recording)
     if sums.is_summed(recording):
-        of_sums: dict[tuple[Any, ...], list[Cause]] = {}
-        for row in sums.absent(recording, FINEST).rows(named=True):
+        of_sums: dict[Key, list[Cause]] = {}
+        for row in sums.absent(recording, FLOW).rows(named=True):
             why = Cause(words=fates.in_words(row["fate"], row["cause"], refused.get(row["publisher_group"], "")),
                         count=row["count"])
-            of_sums.setdefault(tuple(row[name] for name in FINEST), []).append(why)
+            of_sums.setdefault(Key(*(row[name] for name in FLOW)), []).append(why)
         return {key: tuple(told) for key, told in of_sums.items()}
-    missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by(*FINEST, "fate", "cause").agg(
+    missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by(*FLOW, "fate", "cause").agg(
         count=pl.len())
-    names = recording.layout["clients"].group_names
-    found: dict[tuple[Any, ...], list[Cause]] = {}
+    found: dict[Key, list[Cause]] = {}
     rows = recording.collect(missing).with_columns(pl.col("fate", "cause").cast(pl.String)).sort(
         "count", "fate", "cause", descending=[True, False, False])
-    for publisher, subscriber, qos, fate, cause, count in rows.rows():
-        key = (*(None if end is None else names[end] for end in (publisher, subscriber)), qos)
-        found.setdefault(key, []).append(Cause(words=fates.in_words(fate, cause, refused.get(key[0], "")), count=count))
+    for *flow, fate, cause, count in rows.rows():
+        key = key_of(flow, recording)
+        words = fates.in_words(fate, cause, refused.get(key.publishers, ""))
+        found.setdefault(key, []).append(Cause(words=words, count=count))
     return {key: tuple(told) for key, told in found.items()}
 
 
@@ -385,7 +388,7 @@ class _Timed:
     """Of each quantile the 95 % interval."""
 
 
-def _timed(recording: Recording) -> dict[tuple[Any, ...], _Timed]:
+def _timed(recording: Recording) -> dict[Key, _Timed]:
     """Of each flow how many latencies there are, and of its quantiles the 95 % interval: order statistics of as many
     independent latencies as these, which share queues and losses with their neighbours, are worth
     (docs/explanation/statistics.md)."""
@@ -404,12 +407,12 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _of_flow(parts: pl.DataFrame, key: tuple[Any, ...]) -> pl.DataFrame:
+def _of_flow(parts: pl.DataFrame, key: Key) -> pl.DataFrame:
     return parts.filter(
-        pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(FINEST, key, strict=True))
+        pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(FLOW, key, strict=True))
 
 
-def _nagle_percent(parts: pl.DataFrame, key: tuple[Any, ...]) -> tuple[float, float] | None:
+def _nagle_percent(parts: pl.DataFrame, key: Key) -> tuple[float, float] | None:
     if parts.is_empty():
         return None
     time = pl.col("mean_ms") * pl.col("messages")
@@ -418,7 +421,7 @@ def _nagle_percent(parts: pl.DataFrame, key: tuple[Any, ...]) -> tuple[float, fl
     return (100 * sender / whole, 100 * broker / whole) if whole else None
 
 
-def _shares(parts: pl.DataFrame, key: tuple[Any, ...], band: str) -> tuple[Share, ...]:
+def _shares(parts: pl.DataFrame, key: Key, band: str) -> tuple[Share, ...]:
     if parts.is_empty():
         return ()
     its = _of_flow(parts, key).filter(pl.col("band") == band)

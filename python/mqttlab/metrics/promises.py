@@ -1,7 +1,6 @@
 """What MQTT promises and did not happen, flow by flow, as far as the messages of a recording show it.
 
-A flow is a publishing group, a subscribing group and a QoS, as in :mod:`mqttlab.metrics.headline`. Second copies at
-QoS 2 are in :mod:`mqttlab.metrics.copies`.
+Flows are those of :mod:`mqttlab.metrics.flow`. Second copies at QoS 2 are in :mod:`mqttlab.metrics.copies`.
 
 - Order: what one publisher sends at one topic and QoS reaches a subscriber in the order of sending (MQTT 3.1.1 and 5,
   §4.6). Members of a shared subscription, MQTT-SN and ZeroMQ have no such promise.
@@ -22,8 +21,9 @@ from typing import Any
 import polars as pl
 
 from mqttlab.metrics import sums
-from mqttlab.metrics.application import FINEST, FIRST_DELIVERY, measured
+from mqttlab.metrics.application import FIRST_DELIVERY, measured
 from mqttlab.metrics.copies import matches
+from mqttlab.metrics.flow import FLOW, Key, key_of
 from mqttlab.recording import Recording
 
 OTHERS = ("mqtt_sn", "zeromq")
@@ -32,7 +32,6 @@ EXCUSED = ("session_ended", "not_subscribed", "expired", "too_large", "refused",
            "not_released", "window_full", "not_acknowledged")
 """Causes of a loss for which no delivery was promised: the receiver's session, or the message itself, had ended."""
 SHARE = "$share/"
-Key = tuple[str | None, str | None, int | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +46,7 @@ class Broken:
 
 
 def broken(recording: Recording, out_of_order: bool, lost: bool) -> dict[Key, Broken]:
-    """By publishing group, subscribing group and QoS; flows whose promises were kept are left out.
+    """By flow; those whose promises were kept are left out.
 
     Args:
         recording: with messages.
@@ -67,30 +66,32 @@ def _behind(recording: Recording) -> dict[Key, int]:
         pl.all_horizontal(pl.col("publisher", "subscriber", "sent_ns", "received_ns").is_not_null()))
     # What is behind one of its topic is behind one of its publisher, which the table has.
     some = rows.filter(pl.col("out_of_order")).select(order).unique()
-    sent = rows.select(*FINEST, *(name for name in order if name not in FINEST), "sent_ns", "sequence", "received_ns")
+    sent = rows.select(*FLOW, *(name for name in order if name not in FLOW), "sent_ns", "sequence", "received_ns")
     flows = sent.join(some, on=order, how="semi", nulls_equal=True).sort("sent_ns", "sequence").with_row_index("place")
     placed = flows.sort("received_ns", maintain_order=True)
     latest = pl.col("place").cum_max().over(order)
-    found = placed.filter(pl.col("place") < latest).group_by(FINEST).agg(count=pl.len())
+    found = placed.filter(pl.col("place") < latest).group_by(FLOW).agg(count=pl.len())
     promised = _of_mqtt(recording), {name for name, asked in _subscriptions(recording).items()
                                      if any(wanted.startswith(SHARE) for wanted, _ in asked)}
     return {key: count for *ends, count in recording.collect(found).rows()
-            if (key := _key(recording, ends)) and set(key[:2]) <= promised[0] and key[1] not in promised[1]}
+            if (key := key_of(ends, recording)) and {key.publishers, key.subscribers} <= promised[0]
+            and key.subscribers not in promised[1]}
 
 
 def _dropped(recording: Recording) -> dict[Key, Counter[str | None]]:
     rows = measured(recording).with_columns(pl.col("topic", "cause").cast(pl.String))
     lost = rows.filter(
         pl.col("fate") == "lost", pl.col("qos") > 0, pl.col("acknowledged_ns").is_not_null(),
-        ~pl.col("cause").is_in(EXCUSED).fill_null(False)).group_by(*FINEST, "topic", "cause").agg(count=pl.len())
+        ~pl.col("cause").is_in(EXCUSED).fill_null(False)).group_by(*FLOW, "topic", "cause").agg(count=pl.len())
     # What the broker granted shows in what it delivered, where the plan does not say it.
-    came = rows.filter(FIRST_DELIVERY).group_by(*FINEST, "topic").agg(at=pl.col("qos_delivered").max())
-    told = recording.collect(lost.join(came, on=[*FINEST, "topic"], how="left", nulls_equal=True))
+    came = rows.filter(FIRST_DELIVERY).group_by(*FLOW, "topic").agg(at=pl.col("qos_delivered").max())
+    told = recording.collect(lost.join(came, on=[*FLOW, "topic"], how="left", nulls_equal=True))
     speak, asked = _of_mqtt(recording), _subscriptions(recording)
     found: dict[Key, Counter[str | None]] = {}
-    for *ends, topic, cause, count, at in told.select(*FINEST, "topic", "cause", "count", "at").rows():
-        key = _key(recording, ends)
-        if set(key[:2]) <= speak and _at_qos(asked.get(key[1] or "", ()), topic or "", at or 0) > 0:
+    for *ends, topic, cause, count, at in told.select(*FLOW, "topic", "cause", "count", "at").rows():
+        key = key_of(ends, recording)
+        granted = _at_qos(asked.get(key.subscribers or "", ()), topic or "", at or 0)
+        if {key.publishers, key.subscribers} <= speak and granted > 0:
             found.setdefault(key, Counter())[cause] += count
     return found
 
@@ -101,19 +102,13 @@ def _dropped_of_sums(recording: Recording) -> dict[Key, Counter[str | None]]:
         ~pl.col("cause").cast(pl.String).is_in(EXCUSED).fill_null(False))
     speak, asked = _of_mqtt(recording), _subscriptions(recording)
     found: dict[Key, Counter[str | None]] = {}
-    for publisher, subscriber, qos, cause, count in table.select(
-            *FINEST, pl.col("cause").cast(pl.String), pl.col("acknowledged")).rows():
+    for *ends, cause, count in table.select(*FLOW, pl.col("cause").cast(pl.String), pl.col("acknowledged")).rows():
+        key = Key(*ends)
         # Sums have no topics: only where all subscriptions are above QoS 0 a message was promised.
-        at = [granted for _, granted in asked.get(subscriber or "", ())]
-        if {publisher, subscriber} <= speak and min(at, default=0) > 0:
-            found.setdefault((publisher, subscriber, qos), Counter())[cause] += int(count)
+        at = [granted for _, granted in asked.get(key.subscribers or "", ())]
+        if {key.publishers, key.subscribers} <= speak and min(at, default=0) > 0:
+            found.setdefault(key, Counter())[cause] += int(count)
     return found
-
-
-def _key(recording: Recording, ends: Sequence[Any]) -> Key:
-    names = recording.layout["clients"].group_names
-    publisher, subscriber = (None if end is None else names[end] for end in ends[:2])
-    return publisher, subscriber, ends[2]
 
 
 def _of_mqtt(recording: Recording) -> set[str | None]:

@@ -18,12 +18,12 @@ import polars as pl
 from mqttlab.metrics import sums
 from mqttlab.metrics.application import has_messages
 from mqttlab.metrics.copies import matches
+from mqttlab.metrics.flow import FLOW, Key, key_of, numbered
 from mqttlab.recording import Recording
 
 PAIRS_MAX = 5_000_000
 """So many topics and subscriptions are compared; of more nothing is told."""
 STOPS = ("stop", "kill")
-Key = tuple[str | None, str | None, int | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class StoredCopies:
 
 
 def stored_copies(recording: Recording) -> dict[Key, StoredCopies]:
-    """By publishing group, subscribing group and QoS of the publication; flows of which no copy is missing, too."""
+    """By flow; also those of which no copy is missing."""
     if not has_messages(recording) or sums.is_summed(recording) or not _is_told(recording):
         return {}
     stored = _stored(recording)
@@ -56,12 +56,10 @@ def stored_copies(recording: Recording) -> dict[Key, StoredCopies]:
         last=pl.col("received_ns").cast(pl.Int64)).group_by("client", "topic").agg(pl.col("last").max()))
     told = owed.join(came, on=("client", "topic"), how="left").with_columns(
         missing=(pl.col("last") < pl.col("at")).fill_null(True))
-    groups = recording.layout["clients"].groups
-    named = told.with_columns(*(pl.col(name).map_elements(lambda one: groups[one], return_dtype=pl.String).alias(of)
-                                for name, of in (("publisher", "publisher_group"), ("client", "subscriber_group"))))
-    return {(publisher, subscriber, qos): StoredCopies(owed=count, missing=missing)
-            for publisher, subscriber, qos, count, missing in named.group_by(
-                "publisher_group", "subscriber_group", "qos").agg(pl.len(), pl.col("missing").sum()).rows()}
+    flows = numbered(told.rename({"client": "subscriber"}).lazy(), recording).group_by(FLOW).agg(
+        pl.len(), pl.col("missing").sum())
+    return {key_of(ends, recording): StoredCopies(owed=count, missing=missing)
+            for *ends, count, missing in flows.collect().rows()}
 
 
 def _is_told(recording: Recording) -> bool:
@@ -79,8 +77,8 @@ def _stored(recording: Recording) -> pl.DataFrame:
     """Messages that were published with RETAIN and acknowledged: once each."""
     return recording.collect(recording.scan("messages").filter(
         pl.col("retain"), pl.col("acknowledged_ns").is_not_null(), pl.col("qos") > 0).select(
-        pl.col("publisher").cast(pl.Int64), "sequence", "qos", "payload_bytes", pl.col("topic").cast(pl.String),
-        at=pl.col("acknowledged_ns").cast(pl.Int64)).unique(("publisher", "sequence")))
+        pl.col("publisher").cast(pl.Int64), "sequence", "publication", "qos", "payload_bytes",
+        pl.col("topic").cast(pl.String), at=pl.col("acknowledged_ns").cast(pl.Int64)).unique(("publisher", "sequence")))
 
 
 def _asked(recording: Recording) -> pl.DataFrame:

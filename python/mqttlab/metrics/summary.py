@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 import polars.selectors as cs
 
+from mqttlab.metrics import flow
 from mqttlab.metrics.application import application, has_both_ways, setup
 from mqttlab.metrics.attribution import attribution_by_qos
 from mqttlab.metrics.bursts import bursts
@@ -29,7 +30,6 @@ from mqttlab.recording import Recording
 SCHEMA: dict[str, pl.DataType] = {
     "scope": pl.String(), "name": pl.String(), "metric": pl.String(), "value": pl.Float64(), "unit": pl.String(),
 }
-GROUPS = ("publisher_group", "subscriber_group", "qos")
 OF_STAGES = ("application", "bursts", "devices", "processor", "attribution")
 """Tables of what happened to the messages of a time, or in it."""
 
@@ -116,13 +116,15 @@ def _by_qos(recording: Recording) -> pl.DataFrame:
     return pl.DataFrame() if has_both_ways(recording) else _named(application(recording), "qos", pl.col("qos"))
 
 
-def pair() -> pl.Expr:
-    """A publishing and a subscribing group, and the QoS, as the name of the scope ``groups``."""
-    return pl.format("{} to {} at QoS {}", *(pl.col(key).cast(pl.String).fill_null("none") for key in GROUPS))
+def _of_flows(table: pl.DataFrame) -> pl.DataFrame:
+    if table.is_empty():
+        return table
+    names = pl.Series([flow.scope(flow.Key(*row)) for row in table.select(flow.FLOW).rows()], dtype=pl.String)
+    return _named(table, "groups", pl.lit(names))
 
 
-def _by_groups(recording: Recording) -> pl.DataFrame:
-    return _named(application(recording, GROUPS), "groups", pair())
+def _by_flow(recording: Recording) -> pl.DataFrame:
+    return _of_flows(application(recording, flow.FLOW))
 
 
 def _network(recording: Recording) -> pl.DataFrame:
@@ -165,8 +167,8 @@ def _counted(recording: Recording) -> pl.DataFrame:
 PARTS: tuple[_Part, ...] = (
     _Part("application", ("run",), _whole),
     _Part("application", ("qos",), _by_qos),
-    _Part("application", ("groups",), _by_groups),
-    _Part("bursts", ("groups",), lambda recording: _named(bursts(recording), "groups", pair())),
+    _Part("application", ("groups",), _by_flow),
+    _Part("bursts", ("groups",), lambda recording: _of_flows(bursts(recording))),
     _Part("changes", ("event",), lambda recording: _named(changes(recording), "event", pl.col("event"))),
     _Part("setup", ("run",), lambda recording: _named(setup(recording), "run", pl.lit(None))),
     _Part("links", ("link",), lambda recording: _named(links(recording), "link", pl.col("link"))),

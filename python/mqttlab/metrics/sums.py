@@ -4,7 +4,7 @@ Counts, sums, means, smallest and largest values are exact. Quantiles are read f
 most (:data:`QUANTILE_ERROR`). What needs every message is unknown: intervals of quantiles, topics, single devices,
 bursts, what followed from events.
 
-No other metric's module is known here.
+Of the modules of other metrics this knows only what names a flow.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from mqttlab.metrics.flow import publications_named
 from mqttlab.metrics.quantiles import QUANTILES
 from mqttlab.recording import Recording
 
@@ -50,7 +51,8 @@ def of_sample(recording: Recording) -> str:
 def sums(recording: Recording) -> pl.DataFrame:
     """The table of sums, with the row's number in ``sum``."""
     def read(recording: Recording) -> pl.DataFrame:
-        return recording.table(TABLE).with_columns(pl.col(*WORDS).cast(pl.String)).with_row_index("sum")
+        table = recording.table(TABLE).with_columns(pl.col(*WORDS).cast(pl.String))
+        return publications_named(table, recording).with_row_index("sum")
 
     return recording.derived("sums of messages", read)
 
@@ -65,7 +67,7 @@ def counts(recording: Recording, keys: Sequence[str], seconds: float) -> pl.Data
 
     Args:
         recording: one with sums.
-        keys: of ``qos``, ``publisher_group``, ``subscriber_group``, and ``_whole``.
+        keys: of :data:`mqttlab.metrics.flow.FLOW`, and ``_whole``.
         seconds: how long the measurement was.
     """
     table = sums(recording).with_columns(_whole=pl.lit(True))

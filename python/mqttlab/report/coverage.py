@@ -53,7 +53,7 @@ def under_way(recording: Recording, table: pl.DataFrame) -> str:
     cool_down_ms = (ended - window.until_ns) / 1e6
     if not recording.complete or cool_down_ms < 0:
         return ""
-    flows = metrics.application(recording, ("publisher_group", "subscriber_group", "qos"))
+    flows = metrics.application(recording, metrics.FLOW)
     told = (pl.col("latency_ms_p99") * ENOUGH <= cool_down_ms).fill_null(False)
     held = int(flows.filter(told)["messages_under_way"].sum())
     slow = int(flows.filter(~told)["messages_under_way"].sum())

@@ -190,16 +190,19 @@ def flows_document(numbers: metrics.Headline) -> list[dict[str, Any]]:
 
 def title(flow: Flow) -> str:
     """A flow's name: who publishes for whom, and at which QoS."""
-    ends = " → ".join(visible(end or unknown) for end, unknown in zip(
-        (flow.publishers, flow.subscribers), UNKNOWN_ENDS, strict=True))
-    return f"{ends}, QoS {number(flow.qos)}"
+    return f"{publisher(flow)} → {visible(flow.subscribers or UNKNOWN_ENDS[1])}, QoS {number(flow.qos)}"
+
+
+def publisher(flow: Flow) -> str:
+    """Who publishes a flow, and what, where that is one publication of several."""
+    return visible(metrics.publisher(flow.publishers or UNKNOWN_ENDS[0], flow.publication))
 
 
 def parted(flows: Sequence[Flow]) -> tuple[list[Flow], list[str]]:
     """The flows that have numbers, and a sentence for each of the others: their messages were never sent."""
     unsent = [flow for flow in flows if flow.never_sent]
     return [flow for flow in flows if not flow.never_sent], [
-        f"{visible(flow.publishers or UNKNOWN_ENDS[0])}, QoS {number(flow.qos)}: "
+        f"{publisher(flow)}, QoS {number(flow.qos)}: "
         f"{counted(flow.unsent, 'message was', 'messages were')} never sent ({flow.why_unsent})." for flow in unsent]
 
 
@@ -295,7 +298,7 @@ def at_qos_0(flows: Sequence[Flow]) -> str:
     if len(found) < 2:
         return acknowledged_in_words(found[0][0])[-1] if found else ""
     timed = [(flow, one) for flow, one in found if one.round_trip_ms_p50 is not None]
-    each = [f"{milliseconds(one.round_trip_ms_p50)} ms ({visible(flow.publishers or UNKNOWN_ENDS[0])})"
+    each = [f"{milliseconds(one.round_trip_ms_p50)} ms ({publisher(flow)})"
             for flow, one in timed]
     more = f", and {counted(len(each) - NAMED, 'more group')}" if len(each) > NAMED else ""
     return "At QoS 0 MQTT acknowledges nothing" + (

@@ -10,7 +10,7 @@ import polars as pl
 
 from mqttlab import figures, metrics
 from mqttlab.foreign import markup
-from mqttlab.metrics import sums
+from mqttlab.metrics import flow, sums
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, cards, changes, coverage, fleet, headline, network, probe, stages
 from mqttlab.report.facts import of_run
@@ -113,8 +113,8 @@ def _application_section(recording: Recording) -> str:
     by_qos = metrics.application(recording)
     if by_qos.is_empty():
         return "<section><h2>Messages</h2><p>No message was measured.</p></section>"
-    keys = ("publisher_group", "subscriber_group", "qos")
-    by_group = metrics.application(recording, keys)
+    by_group = metrics.application(recording, metrics.FLOW)
+    keys = flow.shown(by_group)
     both_ways = metrics.has_both_ways(recording)
     columns = captured.known(recording, by_group, metrics.family("application").columns("page"))
     covered = "".join(f"<p>{markup(said)}</p>" for said in coverage.application(recording, by_qos))

@@ -111,8 +111,7 @@ def _times(recording: Recording) -> list[tuple[float, float]]:
 
 def _same(numbers: Headline, flow: Flow) -> Flow | None:
     """The same flow among others' numbers."""
-    wanted = (flow.publishers, flow.subscribers, flow.qos)
-    return next((one for one in numbers.flows if (one.publishers, one.subscribers, one.qos) == wanted), None)
+    return next((one for one in numbers.flows if one.key == flow.key), None)
 
 
 def _value(name: str, flow: Flow | None) -> str:

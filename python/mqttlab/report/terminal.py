@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from mqttlab import metrics
 from mqttlab.console import Console, print_table
+from mqttlab.metrics import flow
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, captured, changes, coverage, facts, fleet, network, stages
 from mqttlab.report.text import (
@@ -47,8 +48,8 @@ def terminal(recording: Recording, console: Console) -> None:
         both_ways = metrics.has_both_ways(recording)
         if not both_ways:
             _print_table(console, f"{recording.name}: latency in ms, by QoS", by_qos, ("qos", *columns))
-        keys = ("publisher_group", "subscriber_group", "qos")
-        by_group = metrics.application(recording, keys)
+        by_group = metrics.application(recording, metrics.FLOW)
+        keys = flow.shown(by_group)
         if both_ways:
             _print_table(console, f"{recording.name}: latency in ms, there and back apart", by_group, (*keys, *columns),
                          keys=len(keys))

@@ -27,5 +27,6 @@ pub(super) fn row(
         intended,
         sent: around.now(),
         written: None,
+        publication: publish.publication,
     })
 }

@@ -109,6 +109,7 @@ fn held(directory: &Path, bytes: u32, strangers: u64) -> (i64, String) {
             intended: at,
             sent: at,
             written: Some(at),
+            publication: None,
         };
         sink.sent(&row);
         let told = (bytes >= 9).then_some(sequence);

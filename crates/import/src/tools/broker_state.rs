@@ -434,6 +434,7 @@ impl<'a> BrokerState<'a> {
             intended: at,
             sent: at,
             written: None,
+            publication: None,
         })?;
         let (qos, bytes, content) = (publish.qos, publish.bytes, publish.content);
         Ok(LoggedMessage { publisher, sequence, number, topic, qos, bytes, content })

@@ -1,4 +1,4 @@
-//! Sums over messages: by groups, QoS, phase, fate and cause.
+//! Sums over messages: by groups, publication, QoS, phase, fate and cause.
 //!
 //! Latencies are counted in buckets, 128 for each doubling, so that a quantile is off by 1/256 of itself at most. Their
 //! number, sum, smallest and largest are exact.
@@ -20,6 +20,7 @@ use crate::tables::{LatencySumColumns, LatencySumRow, MessageRow, MessageSumColu
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct SumKey {
     publisher_group: Option<u16>,
+    publication: Option<u16>,
     subscriber_group: Option<u16>,
     qos: Option<u8>,
     phase: u8,
@@ -152,6 +153,7 @@ impl MessageSums {
     fn key(&self, row: &MessageRow<'_>, subscriber_group: Option<u16>) -> SumKey {
         SumKey {
             publisher_group: self.group(row.publisher),
+            publication: row.publication,
             subscriber_group,
             qos: row.qos,
             phase: row.phase.code(),
@@ -177,12 +179,15 @@ impl MessageSums {
 impl SumKey {
     fn word(&self) -> SumKeyWord {
         let group = |group: Option<u16>| u64::from(group.unwrap_or(u16::MAX));
+        // A group has sixteen publications at most, and words are fewer.
         let small = |code: Option<u8>| u64::from(code.unwrap_or(u8::MAX) & 0x1f);
+        let publication = self.publication.map(|number| number as u8);
         group(self.publisher_group) << 48
             | group(self.subscriber_group) << 32
-            | small(self.qos) << 24
-            | small(Some(self.phase)) << 16
-            | small(Some(self.fate)) << 8
+            | small(publication) << 20
+            | small(self.qos) << 15
+            | small(Some(self.phase)) << 10
+            | small(Some(self.fate)) << 5
             | small(self.cause)
     }
 }
@@ -295,6 +300,7 @@ fn row_of<'a>(key: &SumKey, sum: &MessageSum, ends: (Option<&'a str>, Option<&'a
     let is_retained = key.fate == MessageFate::Retained.code() && sum.rows > 0;
     MessageSumRow {
         publisher_group: ends.0,
+        publication: key.publication,
         subscriber_group: ends.1,
         qos: key.qos,
         phase: phases.into_iter().find(|phase| phase.code() == key.phase).unwrap_or(Phase::WarmUp),

@@ -38,10 +38,10 @@ fn rows(messages: u32) -> Vec<(u64, Row)> {
         };
         let mut at_ns = due + 1 + dice.below(40);
         if dice.below(40) == 0 {
-            let Sent { publisher, sequence, topic, qos, payload_bytes, intended, .. } = row;
+            let Sent { publisher, sequence, topic, qos, payload_bytes, intended, publication, .. } = row;
             rows.push((
                 at_ns,
-                Row::Unsent(Unsent { publisher, sequence, topic, qos, payload_bytes, intended }),
+                Row::Unsent(Unsent { publisher, sequence, topic, qos, payload_bytes, intended, publication }),
             ));
             continue;
         }

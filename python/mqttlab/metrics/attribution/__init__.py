@@ -28,8 +28,9 @@ from mqttlab.metrics.attribution.evidence import Evidence, evidence
 from mqttlab.metrics.attribution.intervals import intervals
 from mqttlab.metrics.attribution.silent import silent_groups
 from mqttlab.metrics.catalogue import PARTS
+from mqttlab.metrics.flow import FLOW, by_name, names, numbered
 from mqttlab.metrics.window import MEASURED, is_measured
-from mqttlab.recording import Recording, named
+from mqttlab.recording import Recording
 
 __all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
            "attribution_coverage", "attribution_gap", "attribution_parts", "evidence", "explainable",
@@ -41,8 +42,8 @@ NO_PACKETS = ("packets were not recorded, because the scenario did not ask for t
               "the clients do not say what they know")
 # Rows of two tables beside each other: polars reads ahead, and holds what it has read.
 SUMMED_AT_ONCE = 500_000
-COLUMNS = ("publisher", "sequence", "topic", "subscriber", "publisher_group", "subscriber_group", "phase", "qos",
-           "intended_ns", "received_ns", "latency_ns")
+COLUMNS = ("publisher", "sequence", "topic", "subscriber", *FLOW[:-1], "phase", "qos", "intended_ns", "received_ns",
+           "latency_ns")
 # The deliveries of which the engine stores parts: with a latency, and traced to their message for certain.
 ATTRIBUTED = (
     pl.col("fate") == "delivered", pl.col("intended_ns").is_not_null(), pl.col("received_ns").is_not_null(),
@@ -89,9 +90,8 @@ def attribution_parts(recording: Recording, rows: int) -> Iterator[pl.LazyFrame]
 
 def _who(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
     """The deliveries of all messages, or of so many rows of them, and whose they are."""
-    groups = recording.layout["clients"].groups
-    return _delivered(recording, first, length).with_columns(
-        publisher_group=named("publisher", groups), subscriber_group=named("subscriber", groups)).select(COLUMNS)
+    told = numbered(_delivered(recording, first, length), recording)
+    return told.with_columns(by_name(*known) for known in names(recording).items()).select(COLUMNS)
 
 
 def has_deliveries(recording: Recording) -> bool:

@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 
 from mqttlab.metrics.attribution import ATTRIBUTED, attribution_gap, means
 from mqttlab.metrics.catalogue import PARTS
+from mqttlab.metrics.flow import FLOW, group_names, numbered, publications, with_names
 from mqttlab.metrics.window import is_measured
-from mqttlab.recording import Recording, looked_up
+from mqttlab.recording import Recording
 
 # Rows of two tables beside each other: polars reads ahead, and holds what it has read.
 SUMMED_AT_ONCE = 500_000
 # Levels are 0 to 2.
 QOS = 4
-FLOW = ("publisher_group", "subscriber_group", "qos")
 
 
 def attribution_by_flow(recording: Recording) -> pl.DataFrame:
     """Means of the parts by bands of each flow's latencies.
 
-    Columns: ``publisher_group``, ``subscriber_group``, ``qos``, ``band`` (as in ``attribution_by_band``), ``messages``
+    Columns: those of ``FLOW``, ``band`` (as in ``attribution_by_band``), ``messages``
     (of whose parts they are known), ``delivered``, ``part``, ``mean_ms``, ``share_percent``.
     """
     return recording.derived("attribution by flow and band", _by_flow)
@@ -30,12 +30,9 @@ def attribution_by_flow(recording: Recording) -> pl.DataFrame:
 def _by_flow(recording: Recording) -> pl.DataFrame:
     if attribution_gap(recording) is not None:
         return pl.DataFrame()
-    clients = recording.layout["clients"]
-    names, number = clients.group_names, clients.group_numbers.cast(pl.Int64)
     # A flow's number stands where the sums have the QoS.
-    flow = (looked_up("publisher", number) * len(names) + looked_up("subscriber", number)) * QOS + pl.col("qos")
-    rows = recording.collect(_deliveries(recording).select(
-        qos=flow.cast(pl.Int64), measured=is_measured(recording)))
+    rows = recording.collect(numbered(_deliveries(recording), recording).select(
+        qos=_number(recording), measured=is_measured(recording)))
     latencies = recording.read_column(
         "messages", lambda first, length: _deliveries(recording, first, length).select("latency_ns"))
     # A delivery before its sending, by clocks that differ, has no latency to divide.
@@ -48,16 +45,24 @@ def _by_flow(recording: Recording) -> pl.DataFrame:
     whole = pl.concat(summed).group_by("qos", "band").agg(pl.all().sum())
     if whole.is_empty():
         return pl.DataFrame()
-    return _named(means.by_band(whole), names)
+    return _named(means.by_band(whole), recording)
 
 
-def _named(table: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """Numbers of flows as their groups and QoS."""
-    words, ends = pl.Series(names, dtype=pl.String), pl.col("qos") // QOS
-    told = table.with_columns(publisher=ends // len(names), subscriber=ends % len(names)).with_columns(
-        looked_up("publisher", words).alias("publisher_group"),
-        looked_up("subscriber", words).alias("subscriber_group"), (pl.col("qos") % QOS).cast(pl.UInt8))
-    return told.select(*FLOW, pl.exclude(*FLOW, "publisher", "subscriber"))
+def _number(recording: Recording) -> pl.Expr:
+    """The number of a row's flow. Of publications 0 stands for the one of its group."""
+    publisher, publication, subscriber, qos = (pl.col(name).cast(pl.Int64) for name in FLOW)
+    several, groups = len(publications(recording)) + 1, len(group_names(recording))
+    return ((publisher * several + (publication + 1).fill_null(0)) * groups + subscriber) * QOS + qos
+
+
+def _named(table: pl.DataFrame, recording: Recording) -> pl.DataFrame:
+    """Numbers of flows as what these are made of."""
+    several, groups, flow = len(publications(recording)) + 1, len(group_names(recording)), pl.col("qos") // QOS
+    publication = flow // groups % several
+    told = table.with_columns(
+        publisher_group=flow // groups // several, subscriber_group=flow % groups,
+        publication=pl.when(publication > 0).then(publication - 1), qos=(pl.col("qos") % QOS).cast(pl.UInt8))
+    return with_names(told, recording).select(*FLOW, pl.exclude(FLOW))
 
 
 def _deliveries(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from mqttlab.metrics.attribution import attribution_gap, attribution_parts
+from mqttlab.metrics.flow import FLOW, Key
 from mqttlab.metrics.window import is_measured
 from mqttlab.recording import Recording
 
@@ -27,25 +28,24 @@ ROWS_AT_ONCE = 500_000
 NS_PER_MS = 1e6
 # A float's last digits, between a percentile in ms and a latency in ns.
 TOLERANCE_NS = 1
-FLOW = ("publisher_group", "subscriber_group", "qos")
 
 
-def loss_events(recording: Recording, p99_ms: dict[tuple[Any, ...], float]) -> dict[tuple[Any, ...], int]:
+def loss_events(recording: Recording, p99_ms: dict[Key, float]) -> dict[Key, int]:
     """Events of loss behind the percentile, of each flow whose percentile rests on loss.
 
     Args:
         recording: where from.
-        p99_ms: the percentile of each flow to look at, by publishing group, subscribing group and QoS.
+        p99_ms: the percentile of each flow to look at.
     """
     if not p99_ms or attribution_gap(recording) is not None:
         return {}
     asked = pl.DataFrame(
         [(*flow, value * NS_PER_MS - TOLERANCE_NS) for flow, value in p99_ms.items()], orient="row",
-        schema={"publisher_group": pl.String, "subscriber_group": pl.String, "qos": pl.UInt8, "p99_ns": pl.Float64})
+        schema={**dict.fromkeys(FLOW, pl.String), "qos": pl.UInt8, "p99_ns": pl.Float64})
     waited = pl.sum_horizontal(pl.col(name).fill_null(0) for name in REPEATED)
     slow = pl.concat([recording.collect(
         part.filter(is_measured(recording))
-        .with_columns(pl.col("publisher_group", "subscriber_group").cast(pl.String), pl.col("qos").cast(pl.UInt8))
+        .with_columns(pl.col("qos").cast(pl.UInt8))
         .join(asked.lazy(), on=list(FLOW), nulls_equal=True).filter(pl.col("latency_ns") >= pl.col("p99_ns"))
         .select(*FLOW, "publisher", "subscriber", "intended_ns", "received_ns",
                 again=100 * waited >= WAITED_PERCENT * pl.col("latency_ns")))
@@ -56,7 +56,7 @@ def loss_events(recording: Recording, p99_ms: dict[tuple[Any, ...], float]) -> d
         events=pl.col("again").sum())
     resting = found.filter(pl.col("by_loss") >= SHARE_OF_SLOW * pl.col("slow"), pl.col("events") > 0)
     rows: Iterable[tuple[Any, ...]] = resting.select(*FLOW, "events").rows()
-    return {row[:-1]: int(row[-1]) for row in rows}
+    return {Key(*row[:-1]): int(row[-1]) for row in rows}
 
 
 def _events(slow: pl.DataFrame) -> pl.DataFrame:

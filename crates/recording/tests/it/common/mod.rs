@@ -90,6 +90,7 @@ pub fn sent(publisher: u32, sequence: u32, topic: u32, intended_ns: u64) -> Sent
         intended: at(intended_ns),
         sent: at(intended_ns + 1),
         written: Some(at(intended_ns + 2)),
+        publication: None,
     }
 }
 
@@ -108,7 +109,15 @@ pub fn received(subscriber: u32, publisher: Option<u32>, sequence: u32, ns: u64)
 }
 
 pub fn unsent(publisher: u32, sequence: u32, intended_ns: u64) -> Unsent {
-    Unsent { publisher, sequence, topic: 0, qos: 1, payload_bytes: 20, intended: at(intended_ns) }
+    Unsent {
+        publisher,
+        sequence,
+        topic: 0,
+        qos: 1,
+        payload_bytes: 20,
+        intended: at(intended_ns),
+        publication: None,
+    }
 }
 
 pub fn acknowledged(publisher: u32, sequence: u32, ns: u64) -> Acknowledged {
