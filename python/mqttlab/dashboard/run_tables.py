@@ -10,7 +10,7 @@ import polars as pl
 from mqttlab import metrics
 from mqttlab.metrics import flow
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, captured, cards, coverage, network
+from mqttlab.report import attribution, captured, cards, coverage, fleet, network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,15 @@ def _application(recording: Recording) -> list[RunTable]:
     made.append(RunTable(name="bursts", title="Bursts", rows=bursts,
                          columns=(*keys, *metrics.family("bursts").columns("page"))))
     return made
+
+
+def _clients(recording: Recording) -> list[RunTable]:
+    each = metrics.messages_by_device(recording)
+    if each.height < 2:
+        return []
+    shown, words = fleet.worst(each)
+    return [RunTable(name="clients", title="Clients", rows=shown,
+                     columns=("client", "group", *metrics.COLUMNS_OF_CLIENTS), words=words)]
 
 
 def _setup(recording: Recording) -> list[RunTable]:
@@ -120,7 +129,7 @@ def _captured(recording: Recording) -> list[RunTable]:
 
 
 PAGES: dict[str, tuple[Callable[[Recording], list[RunTable]], ...]] = {
-    "messages": (_application, _setup),
+    "messages": (_application, _clients, _setup),
     "parts": (_parts,),
     "network": (_links, _network, _captured),
 }

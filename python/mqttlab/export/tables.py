@@ -85,6 +85,8 @@ def _each(run_dir: Path, out: Path, observe: Observe, ending: str) -> Path:
     for done, (name, table) in enumerate(tables.items()):
         observe(name, done, len(tables) + 1)
         parts = (table.slice(*rows) for rows in recording.ranges(table, PART_ROWS[ending]))
+        if name == "clients":
+            parts = (_with_latencies(recording, part) for part in parts)
         _write(recording, parts, out / f"{_called(recording, name)}.{ending}")
     observe("metrics", len(tables), len(tables) + 1)
     if metrics.attribution_gap(recording) is None:
@@ -92,6 +94,16 @@ def _each(run_dir: Path, out: Path, observe: Observe, ending: str) -> Path:
     for name, computed in summary_tables(recording).items():
         _write(recording, [computed.lazy()], out / f"{name}.{ending}")
     return out
+
+
+def _with_latencies(recording: Recording, clients: pl.LazyFrame) -> pl.LazyFrame:
+    """The table of clients, with what became of the messages of each."""
+    each = metrics.messages_by_device(recording)
+    if each.is_empty():
+        return clients
+    more = each.lazy().select(pl.col("number").cast(pl.UInt32).alias("client"), *metrics.COLUMNS_OF_CLIENTS)
+    return clients.with_columns(pl.col("client").cast(pl.UInt32)).join(
+        more, on="client", how="left", maintain_order="left")
 
 
 def _called(recording: Recording, name: str) -> str:
@@ -130,6 +142,8 @@ def xlsx(run_dir: Path, out: Path, observe: Observe = lambda name, done, total: 
     sheets = summary_tables(recording)
     for name, sheet in sheets.items():
         _fits(name, sheet.height)
+    if "clients" in scanned:
+        scanned["clients"] = _with_latencies(recording, scanned["clients"])
     sheets |= {_called(recording, name): recording.collect(_flat(table)) for name, table in scanned.items()}
     observe("workbook", 1, 2)
     out.parent.mkdir(parents=True, exist_ok=True)

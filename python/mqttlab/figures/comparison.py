@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from mqttlab.figures.drawing import Figure, trace
-from mqttlab.figures.style import QOS_COLOURS, SERIES_COLOURS, blank
+from mqttlab.figures.series import divided
+from mqttlab.figures.style import SERIES_COLOURS, blank
 
 CDF_POINTS = 500
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -43,21 +44,22 @@ def bars_by_qos(values: pl.DataFrame, title: str, axis: str) -> Figure:
 
 
 def latency_cdf_of_sides(samples: Mapping[str, pl.DataFrame]) -> Figure:
-    """Cumulative latency of each side, all its runs together: a colour for each QoS, dashes for each side.
+    """Cumulative latency of each side, all its runs together: a colour for each QoS, and publication where there are
+    several; dashes for each side.
 
     Args:
-        samples: by the side's name: columns ``qos``, ``latency_ms``.
+        samples: by the side's name: columns ``qos``, ``latency_ms``, and ``publication`` where there are several.
     """
     figure = blank("Latency, cumulative", "latency (ms)", "share of the deliveries")
     for dash, (name, side) in zip(itertools.cycle(DASHES), samples.items(), strict=False):
-        for qos in sorted(side["qos"].unique().to_list()):
-            latency = side.filter(pl.col("qos") == qos)["latency_ms"].to_numpy()
+        for each in divided(side):
+            latency = each.samples["latency_ms"].to_numpy()
             probability = np.linspace(0, 1, min(CDF_POINTS, max(latency.size, 2)))
             figure.add_trace(trace(
                 "scatter", x=np.quantile(latency, probability).tolist(), y=probability.tolist(), mode="lines",
-                name=f"{name}, QoS {qos}", line={"color": QOS_COLOURS.get(qos, SERIES_COLOURS[-1]), "width": 2,
-                                                 "shape": "hv", "dash": dash},
-                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>" + f"{name}, QoS {qos}" + "</extra>"))
+                name=f"{name}, {each.name}",
+                line={"color": each.colour, "width": 2, "shape": "hv", "dash": dash},
+                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>" + f"{name}, {each.name}" + "</extra>"))
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
     values = [float(value) for side in samples.values() for value in side["latency_ms"].to_list()]
     if values and min(values) > 0 and max(values) / float(np.quantile(values, 0.001)) > 30:

@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mqttlab.figures.drawing import Figure, trace
-from mqttlab.figures.style import PART_COLOURS, QOS_COLOURS, SERIES_COLOURS, blank
+from mqttlab.figures.series import divided, has_publications
+from mqttlab.figures.style import PART_COLOURS, SERIES_COLOURS, blank
 from mqttlab.statistics import Selection
 
 MOST_POINTS = 6_000
@@ -33,21 +34,22 @@ def latency_over_time(samples: pl.DataFrame, most: int = MOST_POINTS) -> Figure:
     """Each delivery's latency against its intended time.
 
     Args:
-        samples: columns ``qos``, ``intended_s``, ``latency_ms`` (:func:`mqttlab.metrics.deliveries`).
-        most: above so many deliveries of a QoS level an even selection and the slowest are drawn, and the title says
+        samples: columns ``qos``, ``intended_s``, ``latency_ms`` (:func:`mqttlab.metrics.deliveries`), and
+            ``publication`` where there are several.
+        most: above so many deliveries of a curve an even selection and the slowest are drawn, and the title says
             so.
     """
     figure = blank("Latency of each delivery", "time of intended sending (s)", "latency (ms)")
     shown = 0
-    for qos, part in _by_qos(samples):
-        kept = _thin(part, most)
+    for each in divided(samples):
+        kept = _thin(each.samples, most)
         shown += kept.height
         figure.add_trace(
             trace(
                 "scattergl",
-                x=kept["intended_s"].to_list(), y=kept["latency_ms"].to_list(), mode="markers", name=f"QoS {qos}",
-                marker={"color": _colour(qos), "size": 5, "opacity": 0.65},
-                hovertemplate="sent at %{x:.3f} s<br>%{y:.3f} ms<extra>QoS " + str(qos) + "</extra>",
+                x=kept["intended_s"].to_list(), y=kept["latency_ms"].to_list(), mode="markers", name=each.name,
+                marker={"color": each.colour, "size": 5, "opacity": 0.65},
+                hovertemplate="sent at %{x:.3f} s<br>%{y:.3f} ms<extra>" + each.name + "</extra>",
             )
         )
     if shown < samples.height:
@@ -56,20 +58,20 @@ def latency_over_time(samples: pl.DataFrame, most: int = MOST_POINTS) -> Figure:
 
 
 def latency_cdf(samples: pl.DataFrame) -> Figure:
-    """Cumulative distribution of the latency, one curve for each QoS level.
+    """Cumulative distribution of the latency, one curve for each QoS level, and publication where there are several.
 
     Args:
-        samples: columns ``qos``, ``latency_ms``.
+        samples: columns ``qos``, ``latency_ms``, and ``publication`` where there are several.
     """
     figure, known = blank("Latency, cumulative", "latency (ms)", "share of the deliveries"), _Ordered(np.empty(0))
-    for qos, part in _by_qos(samples):
-        known = _Ordered(np.sort(part["latency_ms"].to_numpy()))
-        probability = np.linspace(0, 1, min(CDF_POINTS, max(part.height, 2)))
+    for each in divided(samples):
+        known = _Ordered(np.sort(each.samples["latency_ms"].to_numpy()))
+        probability = np.linspace(0, 1, min(CDF_POINTS, max(each.samples.height, 2)))
         figure.add_trace(
             trace(
                 "scatter", x=known.quantiles(probability).tolist(), y=probability.tolist(), mode="lines",
-                name=f"QoS {qos}", line={"color": _colour(qos), "width": 2, "shape": "hv"},
-                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>QoS " + str(qos) + "</extra>",
+                name=each.name, line={"color": each.colour, "width": 2, "shape": "hv"},
+                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>" + each.name + "</extra>",
             )
         )
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
@@ -79,22 +81,24 @@ def latency_cdf(samples: pl.DataFrame) -> Figure:
 
 
 def latency_box(samples: pl.DataFrame) -> Figure:
-    """Box plot of the latency for each QoS level: quartiles, whiskers at 5 % and 95 %, mean as a dashed line.
+    """Box plot of the latency for each QoS level, and publication where there are several: quartiles, whiskers at 5 %
+    and 95 %, mean as a dashed line.
 
     Args:
-        samples: columns ``qos``, ``latency_ms``.
+        samples: columns ``qos``, ``latency_ms``, and ``publication`` where there are several.
     """
-    figure = blank("Latency by QoS (box: quartiles, whiskers: 5 % and 95 %)", "", "latency (ms)")
+    by = "publication" if has_publications(samples) else "QoS"
+    figure = blank(f"Latency by {by} (box: quartiles, whiskers: 5 % and 95 %)", "", "latency (ms)")
     ends: list[float] = []
-    for qos, part in _by_qos(samples):
-        latency = part["latency_ms"].to_numpy()
+    for each in divided(samples):
+        latency = each.samples["latency_ms"].to_numpy()
         low, first, middle, third, high = np.quantile(latency, [0.05, 0.25, 0.5, 0.75, 0.95])
         ends += [float(low), float(high)]
         figure.add_trace(
             trace(
-                "box", x=[f"QoS {qos}"], q1=[first], median=[middle], q3=[third], lowerfence=[low], upperfence=[high],
-                mean=[float(latency.mean())], name=f"QoS {qos}", boxmean=True,
-                marker={"color": _colour(qos)}, line={"width": 2}, showlegend=False,
+                "box", x=[each.name], q1=[first], median=[middle], q3=[third], lowerfence=[low], upperfence=[high],
+                mean=[float(latency.mean())], name=each.name, boxmean=True,
+                marker={"color": each.colour}, line={"width": 2}, showlegend=False,
             )
         )
     # What lies beyond the whiskers is not drawn, and does not decide on the axis.
@@ -383,17 +387,6 @@ def _bars(figure: Figure, counts: pl.DataFrame, x: str, y: str) -> Figure:
 def _by_direction(samples: pl.DataFrame, column: str) -> list[tuple[str, pl.DataFrame]]:
     present = sorted(samples[column].drop_nulls().unique().to_list())
     return [(DIRECTIONS.get(name, name), samples.filter(pl.col(column) == name)) for name in present]
-
-
-def _by_qos(samples: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
-    levels = sorted(samples["qos"].unique().to_list())
-    if len(levels) == 1:
-        return [(levels[0], samples)]
-    return [(qos, samples.filter(pl.col("qos") == qos)) for qos in levels]
-
-
-def _colour(qos: int) -> str:
-    return QOS_COLOURS.get(qos, SERIES_COLOURS[-1])
 
 
 def _thin(samples: pl.DataFrame, most: int, by: str = "latency_ms") -> pl.DataFrame:

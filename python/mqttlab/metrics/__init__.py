@@ -50,7 +50,8 @@ from mqttlab.metrics.changes import changes
 from mqttlab.metrics.connection import DIRECTIONS, connection_flight, connection_segments
 from mqttlab.metrics.declaration import WINDOWS, Family, Metric, Shown
 from mqttlab.metrics.device_bytes import by_device, device_bytes
-from mqttlab.metrics.devices import messages_by_device
+from mqttlab.metrics.devices import COLUMNS as COLUMNS_OF_CLIENTS
+from mqttlab.metrics.devices import messages_by_device, worst_first
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy
@@ -83,6 +84,7 @@ __all__ = [
     "ATTRIBUTION",
     "BURSTS",
     "CHANGES",
+    "COLUMNS_OF_CLIENTS",
     "DEVICES",
     "DEVICE_RATE",
     "DIRECTIONS",
@@ -168,4 +170,5 @@ __all__ = [
     "throughput",
     "topics",
     "traced_rates",
+    "worst_first",
 ]

@@ -26,9 +26,7 @@ LATENCIES = ("latency_ms_min", "latency_ms_mean", "latency_ms_p50", "latency_ms_
              "latency_ms_max", "latency_ms_std", "latency_ms_mean_ci95", "latency_batches_correlation")
 # Columns that name a group of the scenario.
 OF_GROUPS = ("group", "name", "publisher_group", "subscriber_group")
-# What deliveries have of their flows.
-ENDS = ("publisher_group", "subscriber_group", "qos")
-DELIVERED = (*ENDS, "intended_s", "latency_ms")
+DELIVERED = (*FLOW, "intended_s", "latency_ms")
 # Columns of which most runs have one value.
 ALIKE = (*FLOW, "_whole")
 # So many parts of a table are taken out of it one after the other, so that all of them are never there beside it.
@@ -43,13 +41,13 @@ EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
 def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """First deliveries of the measurement's messages, in the order of their intended sending.
 
-    Columns: ``publisher_group``, ``subscriber_group``, ``qos``, ``intended_s`` (since the measurement began),
+    Columns: those of :data:`mqttlab.metrics.flow.FLOW`, ``intended_s`` (since the measurement began),
     ``latency_ms``; or only those of them that are asked for.
     """
-    names = flow.group_names(recording)
-    groups = pl.Enum(names)
+    names = flow.names(recording)
+    words = {name: pl.Enum(list(dict.fromkeys(each))) for name, each in names.items()}
     if not has_messages(recording):
-        kinds = (groups, groups, pl.UInt8, pl.Float64, pl.Float64)
+        kinds: tuple[Any, ...] = (*words.values(), pl.UInt8, pl.Float64, pl.Float64)
         empty = pl.DataFrame(schema=dict(zip(DELIVERED, kinds, strict=True)))
         return empty if columns is None else empty.select(columns)
     delivered = _delivered(recording)
@@ -60,8 +58,8 @@ def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl
         # A run that was killed, or goes on, may have written a delivery and not yet what was sent.
         found = found.filter(pl.col("latency_ms").is_not_null(), pl.col("qos").is_not_null())
     found = found.select(
-        *(looked_up(name, pl.Series(names, dtype=groups)) for name in ("publisher_group", "subscriber_group")),
-        pl.exclude("publisher_group", "subscriber_group"))
+        *(looked_up(name, pl.Series(each, dtype=words[name])) if each else pl.lit(None, words[name]).alias(name)
+          for name, each in names.items()), pl.exclude(*names))
     # Of those that are not asked for none is made.
     return found.select(DELIVERED if columns is None else columns).collect()
 

@@ -48,9 +48,9 @@ class Family:
     """Its name in :func:`mqttlab.metrics.summary`, in exports and here."""
     title: str
     scopes: tuple[str, ...]
-    """What a row may be about: ``run``, ``direction``, ``link``, ``group``, ``groups`` (a publishing and a subscribing
-    one, and the QoS), ``qos``, ``station``, ``event``, ``connection``, ``topic``, ``packet_type``, ``time``,
-    ``message``."""
+    """What a row may be about: ``run``, ``direction``, ``link``, ``group``, ``groups`` (a flow: a publishing and a
+    subscribing group, the publication where the group has several, and the QoS), ``qos``, ``station``, ``event``,
+    ``connection``, ``topic``, ``packet_type``, ``time``, ``message``."""
     implementation: str
     window: Window
     """What its metrics cover unless they say otherwise."""

@@ -74,7 +74,8 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
                   *(_unseen_table(unseen, UNSEEN_SHOWN if seen else FLOWS_SHOWN) if unseen else [])]
     middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
     middle += [line for words in promises.of_wills(told.numbers)[:APART] for line in _labelled("wills", words, 3)]
-    bottom = [*of_stages, *_groups(told), *_disconnections(told)]
+    bottom = [*of_stages, *(_labelled("slowest", told.slowest, 3) if told.slowest else []), *_groups(told),
+              *_disconnections(told)]
     if told.events:
         bottom += _labelled("events", told.events, 4)
     notes = [note for note in told.notes if note != first]

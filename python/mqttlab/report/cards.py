@@ -125,6 +125,7 @@ def section(recording: Recording) -> str:
         parts.append(_said(f"{energy.group}: {headline.battery(energy)}"))
     parts += [_said(f"{ended['group']} {ended['what']} {number(ended['count'])} times: {ended['reason']}")
               for ended in told.numbers.disconnections[:1]]
+    parts += [_said(f"Slowest clients {told.slowest}.")] if told.slowest else []
     parts += [_said(f"Events: {told.events}.")] if told.events else []
     parts += [_said(note) for note in told.notes[:3]]
     return "".join(parts) + "</section>"

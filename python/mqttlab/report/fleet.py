@@ -15,7 +15,7 @@ from mqttlab.report.text import heading, number, unit
 LISTED = 20
 WORST = 10
 SHARES = (0.0, 0.5, 0.95, 1.0)
-DISTRIBUTED = ("undelivered_percent", "latency_ms_mean", "latency_ms_max", "ip_kb_per_device_hour_up",
+DISTRIBUTED = ("undelivered_percent", "latency_ms_mean", "latency_ms_p50", "latency_ms_max", "ip_kb_per_device_hour_up",
                "ip_kb_per_device_hour_down")
 
 
@@ -56,16 +56,40 @@ def members(table: pl.DataFrame) -> tuple[pl.DataFrame, str]:
 
 
 def devices(recording: Recording) -> str:
-    """A section on the devices of groups that have many; empty where there is no such group."""
+    """A section on single clients: those of groups that have many as a distribution, with the worst ones, and the worst
+    ones of all others; empty where there are no two."""
     each = metrics.messages_by_device(recording)
     if each.is_empty():
         return ""
     rates = metrics.by_device(recording)
     if not rates.is_empty():
         each = each.join(rates.drop("group"), on="client", how="left", maintain_order="left")
-    parts = [_group(group, of) for group in each["group"].unique(maintain_order=True).to_list()
-             for of in [each.filter(pl.col("group") == group)] if of.height > WORST]
+    groups = [each.filter(pl.col("group") == group) for group in each["group"].unique(maintain_order=True)]
+    parts = [_group(of["group"][0], of) for of in groups if of.height > WORST]
+    if few := [of for of in groups if of.height <= WORST]:
+        rows = pl.concat(few)
+        shown, words = worst(rows)
+        if rows.height > 1:
+            parts.append(f"<h2>Clients</h2><p>{markup(words)}</p>"
+                         + html_table(shown, ("client", "group", *_counted(shown))))
     return f"<section>{''.join(parts)}</section>" if parts else ""
+
+
+def worst(each: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The clients that are shown of :func:`mqttlab.metrics.messages_by_device`, the worst first, and what is to be said
+    of them."""
+    which = f"the {WORST} worst" if each.height > WORST else "all"
+    return metrics.worst_first(each).head(WORST), (
+        f"Of {counted(each.height, 'client')} {which}: least delivered first, then the largest median. Who publishes "
+        "is judged by what was sent, any other by what it received.")
+
+
+def _known(each: pl.DataFrame) -> list[str]:
+    return [name for name in DISTRIBUTED if name in each.columns and each[name].null_count() < each.height]
+
+
+def _counted(each: pl.DataFrame) -> tuple[str, ...]:
+    return ("deliveries_expected", "messages_delivered", *_known(each))
 
 
 def _title(name: str) -> str:
@@ -74,14 +98,13 @@ def _title(name: str) -> str:
 
 
 def _group(group: str, each: pl.DataFrame) -> str:
-    known = [name for name in DISTRIBUTED if name in each.columns and each[name].null_count() < each.height]
+    known = _known(each)
     rows = [(_title(name), *(number(float(each[name].quantile(share, "linear") or 0), 3) for share in SHARES))
             for name in known]
     some = each.filter(pl.col("undelivered_percent") > 0).height
     words = (f"{counted(some, 'device')} of {number(each.height)} did not have all messages delivered." if some
              else f"All messages of all {number(each.height)} devices were delivered.")
-    worst = each.sort("undelivered_percent", "latency_ms_max", descending=True, nulls_last=True).head(WORST)
-    shown = ("client", "deliveries_expected", "messages_delivered", *known)
     return (f"<h2>{markup(visible(f'Devices: {group}'))}</h2><p>{markup(words)}</p>"
             + text_table(("over devices", "least", "median", "p95", "most"), rows)
-            + f"<h3>The {WORST} worst: least delivered, then slowest</h3>" + html_table(worst, shown))
+            + f"<h3>The {WORST} worst: least delivered, then slowest</h3>" + html_table(
+                metrics.worst_first(each).head(WORST), ("client", *_counted(each))))

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import polars as pl
+
 from mqttlab import metrics
 from mqttlab.digits import plain
 from mqttlab.foreign import visible
@@ -84,6 +86,8 @@ class Told:
     """That nothing was delivered, which comes before everything else; else empty."""
     untold: str
     """Of how many deliveries the latency cannot be told, which comes before everything else; else empty."""
+    slowest: str
+    """Of an import, its slowest clients; else empty."""
     events: str
     """What changed while the run went on, and when messages flowed again; empty without events."""
     parts: tuple[str, ...]
@@ -118,7 +122,7 @@ def told(recording: Recording) -> Told:
     numbers = metrics.headline(recording)
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording), untold=_untold(numbers.flows),
-                events=changes.sentence(recording),
+                slowest=_slowest(recording), events=changes.sentence(recording),
                 parts=tuple(parts), reasons=tuple(rest), cautions=tuple(cautions.of(recording, numbers)),
                 numbers=numbers)
 
@@ -167,11 +171,26 @@ def _untold(flows: Sequence[Flow]) -> str:
             "is not promised, and which is which cannot be told.")
 
 
+def _slowest(recording: Recording) -> str:
+    """Of an import, whose groups are guessed from names: its slowest clients, by their medians; empty where there are
+    no two to compare."""
+    each = metrics.messages_by_device(recording) if captured.is_import(recording) else pl.DataFrame()
+    timed = each.filter(pl.col("latency_ms_p50").is_not_null()) if not each.is_empty() else each
+    if timed.height < 2:
+        return ""
+    first = timed.sort("latency_ms_p50", "latency_ms_max", descending=True, maintain_order=True).head(NAMED)
+    words = [f"{visible(row['client'])} {milliseconds(row['latency_ms_p50'])} ms (worst of "
+             f"{number(row['messages_delivered'])}: {milliseconds(row['latency_ms_max'])})"
+             for row in first.rows(named=True)]
+    return f"by their medians, of {number(timed.height)}: {', '.join(words)}"
+
+
 def document(recording: Recording) -> dict[str, Any]:
     """The headline as JSON has it; ``docs/reference/output.md`` describes it."""
     one = told(recording)
     numbers = asdict(one.numbers)
     return {"scenario": one.scenario, "verdict": one.verdict, "timing": one.timing, "untold": one.untold,
+            "slowest": one.slowest,
             "notes": list(one.notes),
             "measured_s": numbers["measured_s"],
             "flows": flows_document(one.numbers),

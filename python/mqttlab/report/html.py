@@ -157,7 +157,7 @@ def _answers_section(recording: Recording) -> str:
 
 
 def _figure_section(recording: Recording) -> str:
-    samples = metrics.deliveries(recording, ("qos", "intended_s", "latency_ms"))
+    samples = metrics.deliveries(recording, ("publication", "qos", "intended_s", "latency_ms"))
     if samples.is_empty():
         return ""
     drawn = [figures.latency_over_time(samples, network.POINTS_DRAWN), figures.latency_cdf(samples),

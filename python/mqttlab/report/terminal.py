@@ -58,7 +58,7 @@ def terminal(recording: Recording, console: Console) -> None:
                          keys=len(keys))
         for words in coverage.application(recording, by_qos):
             console.print(words, highlight=False, markup=False)
-    _print_members(recording, console)
+    _print_clients(recording, console)
     _print_stages(recording, console)
     happened = metrics.changes(recording)
     if not happened.is_empty():
@@ -118,11 +118,17 @@ def _print_answers(recording: Recording, console: Console) -> None:
         _print_table(console, answers_title(answered, shown), shown, tuple(answered.columns))
 
 
-def _print_members(recording: Recording, console: Console) -> None:
-    table = metrics.members(recording)
-    if not table.is_empty():
-        shown, words = fleet.members(table)
+def _print_clients(recording: Recording, console: Console) -> None:
+    members = metrics.members(recording)
+    if not members.is_empty():
+        shown, words = fleet.members(members)
         _print_table(console, "Members of shared subscriptions", shown, tuple(shown.columns), keys=2)
+        console.print(words, highlight=False, markup=False)
+    each = metrics.messages_by_device(recording)
+    if each.height > 1:
+        shown, words = fleet.worst(each)
+        _print_table(console, "Clients: latency in ms", shown, ("client", "group", *metrics.COLUMNS_OF_CLIENTS),
+                     keys=2)
         console.print(words, highlight=False, markup=False)
 
 

@@ -89,7 +89,10 @@ def ordinal(place: int) -> str:
 
 
 def _samples(side: Side) -> pl.DataFrame:
-    return pl.concat([metrics.deliveries(recording, ("qos", "latency_ms")) for recording in side.recordings])
+    # Publications are words of their run.
+    return pl.concat([
+        metrics.deliveries(recording, ("publication", "qos", "latency_ms")).with_columns(
+            pl.col("publication").cast(pl.String)) for recording in side.recordings])
 
 
 def _of_qos(recording: Recording, place: int) -> pl.DataFrame:
