@@ -323,8 +323,13 @@ pub fn publishing(qos: Qos) -> GroupFacts {
 
 /// Clients with a publication of each of these.
 pub fn publishing_each(levels: &[Qos]) -> GroupFacts {
-    let publish =
-        |(place, &qos)| PublishFacts { qos, retain: false, back_to_back: false, topics: (place, 1) };
+    let publish = |(place, &qos)| PublishFacts {
+        qos,
+        retain: false,
+        back_to_back: false,
+        topics: (place, 1),
+        publication: None,
+    };
     GroupFacts { churn: None, publications: levels.iter().enumerate().map(publish).collect(), ..facts() }
 }
 
