@@ -10,6 +10,7 @@ workbooks ``mqttlab.sheets``, databases :func:`stored`, paths :func:`file_name`.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from html import escape
@@ -59,11 +60,25 @@ def drawn(text: str) -> str:
 
 
 def json_text(value: Any, *, indent: int | None = None, ascii_only: bool = True) -> str:
-    """A value as JSON for a terminal or a file: the same value, with JSON's own escapes for what is not seen."""
-    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    """A value as JSON for a terminal or a file: the same value, with JSON's own escapes for what is not seen.
+
+    JSON has no word for numbers that are not finite: they become null.
+    """
+    try:
+        text = json.dumps(value, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(value), indent=indent, ensure_ascii=ascii_only)
     # JSON has escaped C0 already; the line ends that are left are those between fields.
     return HIDDEN.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1]
                       if found[0] != "\x7f" else "\\u007f", text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    return [_finite(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def stored(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A test holds the pages in ``docs`` to what this module makes.
 from __future__ import annotations
 
 import json
+import re
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,13 @@ from mqttlab.experiments.model import ExperimentFile
 from mqttlab.networks import MODELS, PLACEMENTS, PROFILES, WITHOUT_MODEL, implied, place, stacks
 from mqttlab.networks.trace import about_shipped, read_trace, shipped, title_of
 from mqttlab.scenario import Scenario
+from mqttlab.schemas import definitions
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+OUTPUT = "reference/output.md"
+TABLE = re.compile(r"^(<!-- schema: ([\w ]+) -->\n)\n*(?:\|.*\n)*\n*", re.MULTILINE)
+"""Where a table of a page belongs: the definitions whose fields it has."""
+PLAIN = {"string": "text", "integer": "whole number", "boolean": "true or false"}
 UNITS = "Quantities are written with their unit: `\"550 ms\"`, `\"250 kbit/s\"`, `\"1 kB\"`, `\"100 /s\"`, `\"1 %\"`. "
 
 
@@ -197,6 +204,70 @@ def _counted_by_the_engine() -> list[str]:
     return [*lines, ""]
 
 
+def output_page() -> str:
+    """What commands print with ``--json``: the page as it is, with its tables made from the schemas."""
+    page = (DOCS / OUTPUT).read_text(encoding="utf-8")
+    known, links = definitions(), dict[str, str]()
+    for found in TABLE.finditer(page):
+        heading = re.findall(r"^#+ (.*)$", page[:found.start()], re.MULTILINE)[-1]
+        anchor = re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+        links |= {name: f"[{name.replace('_', ' ')}](#{anchor})" for name in found[2].split()}
+
+    def table(found: re.Match[str]) -> str:
+        rows = [row for name in found[2].split() for row in _output_rows(known[name], known, links)]
+        return "\n".join((f"{found[1]}\n| field | type | meaning |", "|---|---|---|", *rows, "", ""))
+
+    return TABLE.sub(table, page).rstrip() + "\n"
+
+
+def _output_rows(
+    schema: dict[str, Any], known: dict[str, Any], links: dict[str, str], at: str = "",
+) -> Iterator[str]:
+    """A row for each field of an object, and of the objects within it that have no table of their own."""
+    patterns = {f"{pattern.lstrip('^')}…": field for pattern, field in schema.get("patternProperties", {}).items()}
+    columns = schema.get("additionalProperties")
+    of_factors = {"FACTOR": columns} if isinstance(columns, dict) and schema.get("properties") else {}
+    for name, field in {**schema.get("properties", {}), **patterns, **of_factors}.items():
+        own = _resolved(field, known)
+        kind = _output_type(field, known, links) + (f" ({own['unit']})" if "unit" in own else "")
+        yield f"| `{at}{name}` | {kind} | {own['description']} |"
+        inner, below = (own["items"], f"{at}{name}[].") if isinstance(own.get("items"), dict) else (own, f"{at}{name}.")
+        if _table_of(field, links) is None and _table_of(inner, links) is None:
+            yield from _output_rows(_resolved(inner, known), known, links, below)
+
+
+def _resolved(field: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """A field with what it refers to; its own words come first."""
+    for variant in (field, *field.get("anyOf", ())):
+        if "$ref" in variant:
+            return {**known[variant["$ref"].rpartition("/")[2]], **field}
+    return field
+
+
+def _table_of(field: dict[str, Any], links: dict[str, str]) -> str | None:
+    """The link to the table of what a field refers to."""
+    references = (variant.get("$ref", "") for variant in (field, *field.get("anyOf", ())))
+    return next((links[name] for name in (each.rpartition("/")[2] for each in references) if name in links), None)
+
+
+def _output_type(field: dict[str, Any], known: dict[str, Any], links: dict[str, str]) -> str:
+    own = _resolved(field, known)
+    kinds = own.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    is_null = "null" in kinds or {"type": "null"} in own.get("anyOf", ()) or None in own.get("enum", ())
+    values = [own["const"]] if "const" in own else own.get("enum", ())
+    if values:
+        word = ", ".join(f"`{value}`" for value in values if value is not None)
+    elif link := _table_of(field, links):
+        word = link
+    elif "array" in kinds:
+        items = _output_type(own["items"], known, links) if isinstance(own.get("items"), dict) else ""
+        word = f"array of {'objects' if items == 'object' else items}" if items else "array"
+    else:
+        word = " or ".join(PLAIN.get(kind, kind) for kind in kinds if kind != "null") or "object"
+    return f"{word} or null" if is_null else word
+
+
 def tcp_stacks() -> str:
     """Every TCP profile as the plan has it: the fields of a host, and the behaviour that has none."""
     known = {name: [profile.plan({}), stacks({name})[name]] for name, profile in PROFILES.items()}
@@ -205,7 +276,7 @@ def tcp_stacks() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference/scenario.md": scenario_page, "reference/experiment-reference.md": experiment_page,
-    "reference/networks.md": networks_page, "reference/metrics.md": metrics_page,
+    "reference/networks.md": networks_page, "reference/metrics.md": metrics_page, OUTPUT: output_page,
 }
 # What the tests of the simulator's TCP read.
 TCP_STACKS = "crates/tcp/tests/stacks.json"
@@ -301,7 +372,6 @@ def _ms(link: Any) -> str:
 
 
 if __name__ == "__main__":
-    docs = Path(__file__).resolve().parents[2] / "docs"
     for page, make in PAGES.items():
-        (docs / page).write_text(make(), encoding="utf-8")
-    (docs.parent / TCP_STACKS).write_text(tcp_stacks(), encoding="utf-8")
+        (DOCS / page).write_text(make(), encoding="utf-8")
+    (DOCS.parent / TCP_STACKS).write_text(tcp_stacks(), encoding="utf-8")

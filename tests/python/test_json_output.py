@@ -34,10 +34,10 @@ def fields(heading: str) -> set[str]:
 def test_a_run_prints_one_object_with_the_fields_that_are_documented(run: tuple[Result, Path]) -> None:
     result, runs = run
     told = json.loads(result.stdout)
-    assert set(told) == fields("## `mqttlab run")
+    assert set(told) == fields("## Runs and imports")
     assert (told["exit_status"], len(told["runs"])) == (result.exit_code, 2)
     for one in told["runs"]:
-        assert set(one) == fields("## `mqttlab report")
+        assert set(one) == fields("## Report of a run")
         assert Path(one["recording"]).parent == runs
         assert (one["status"], one["verdict"], one["page"]) == ("complete", "valid", None)
         assert not (Path(one["recording"]) / "report.html").exists()

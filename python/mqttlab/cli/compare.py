@@ -19,6 +19,7 @@ from mqttlab.report.comparison import (
     write_comparison,
     write_several,
 )
+from mqttlab.schemas import OUTPUT_SCHEMA
 from mqttlab.terminal import say, say_json
 
 CATALOG = "catalog:"
@@ -58,7 +59,7 @@ def show_comparison(
     made = [compare(first, other, tolerance_percent=tolerance, metrics=metrics) for other in others]
     if several_sides:
         if as_json:
-            say_json(several.document(made), indent=1, ascii_only=False)
+            say_json({"schema": OUTPUT_SCHEMA} | several.document(made), indent=1, ascii_only=False)
         else:
             print_several(made, Console(), full=full)
         if html is not None:
@@ -66,7 +67,8 @@ def show_comparison(
         return
     [comparison] = made
     if as_json:
-        say_json(document(comparison) | comparison.data(by_message=by_message), indent=1, ascii_only=False)
+        say_json({"schema": OUTPUT_SCHEMA} | document(comparison) | comparison.data(by_message=by_message), indent=1,
+                 ascii_only=False)
     else:
         print_comparison(comparison, Console(), by_message=by_message, limit=limit, full=full)
     if html is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from mqttlab.analysed import analysed
 from mqttlab.analysis import methods
@@ -12,10 +13,11 @@ from mqttlab.console import Console
 from mqttlab.experiments import ExperimentDirectory
 from mqttlab.experiments.found import documents
 from mqttlab.report.experiment import document, print_experiment, write_csv, write_experiment, write_parquet, write_xlsx
-from mqttlab.report.experiment.frames import frames
+from mqttlab.report.experiment.frames import TABLES, frames
+from mqttlab.schemas import OUTPUT_SCHEMA
+from mqttlab.statistics.verdicts import WORDS
 from mqttlab.terminal import say, say_json
 
-SCHEMA = 1
 WRITERS = {"csv": write_csv, "parquet": write_parquet, "xlsx": write_xlsx}
 
 
@@ -30,9 +32,10 @@ def show_experiment(path: Path, out: Path | None, as_json: bool, *, full: bool =
     table = directory.table()
     if as_json:
         written = None if out is None else str(write_experiment(analysis, table, out))
-        tables = {name: frame.to_dicts() for name, frame in frames(analysis, table).items()}
-        whole = {"schema": SCHEMA, "experiment": str(path), "name": analysis.design.name, **document(analysis),
-                 "verdicts": analysis.words(),
+        tables: dict[str, list[Any]] = {name: [] for name in TABLES}
+        tables |= {name: frame.to_dicts() for name, frame in frames(analysis, table).items()}
+        whole = {"schema": OUTPUT_SCHEMA, "experiment": str(path), "name": analysis.design.name, **document(analysis),
+                 "verdicts": dict.fromkeys(WORDS, 0) | analysis.words(),
                  "pending": len(directory.pending()), "methods": methods(analysis),
                  "search": documents(directory.experiment, directory.answers()), "tables": tables, "page": written}
         say_json(whole, indent=1, ascii_only=False)

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from mqttlab import __version__
 from mqttlab.cli.problems import Commands, WithTables, existing_directory, writable_file
 from mqttlab.errors import UsageError
+from mqttlab.schemas import COMMANDS, schema_of_output
 from mqttlab.terminal import say, say_json
 
 # Nothing else is imported up here: what a command needs it imports itself, so that `--help` waits for nothing.
@@ -134,18 +135,22 @@ def check(
 
 
 @main.command()
-@click.argument("of", type=click.Choice(["scenario", "experiment"]), default="scenario",
-                metavar="[scenario|experiment]")
+@click.argument("of", type=click.Choice(["scenario", "experiment", *COMMANDS]), default="scenario",
+                metavar="[scenario|experiment|COMMAND]")
 def schema(of: str) -> None:
-    """Print the JSON Schema of scenarios, or of experiments, for editors.
+    """Print the JSON Schema of scenarios or of experiments, for editors, or of what COMMAND prints with --json.
 
     With `#:schema scenario.schema.json` in the first line of a scenario, editors that use taplo complete its fields and
-    underline mistakes.
+    underline mistakes. COMMAND is report, run, import, try, compare, networks or doctor.
 
     \b
       mqttlab schema > scenario.schema.json
       mqttlab schema experiment > experiment.schema.json
+      mqttlab schema report > report.schema.json
     """
+    if of in COMMANDS:
+        say_json(schema_of_output(of), ascii_only=False)
+        return
     if of == "experiment":
         from mqttlab.experiments.model import ExperimentFile
         from mqttlab.scenario.schema import schema_of

@@ -17,6 +17,7 @@ from mqttlab.console import Console
 from mqttlab.engine import measure
 from mqttlab.report.text import duration, number
 from mqttlab.scenario.estimate import FRAME_BYTES
+from mqttlab.schemas import OUTPUT_SCHEMA
 from mqttlab.terminal import say_json
 
 DISK_SECONDS = 1.0
@@ -39,7 +40,7 @@ def show_measure(seconds: float, runs: Path, as_json: bool) -> None:
                         lambda line: bar.update(task, completed=line["done"], description=line["what"]))
     found = {"seconds": seconds, **found, "disk": disk}
     if as_json:
-        say_json(found)
+        say_json({"schema": OUTPUT_SCHEMA} | found)
     else:
         _print(found)
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from mqttlab.console import Console
 from mqttlab.files import from_here
+from mqttlab.schemas import OUTPUT_SCHEMA
 from mqttlab.terminal import say, say_json
 
 if TYPE_CHECKING:
     from mqttlab.recording import Recording
     from mqttlab.runs import Outcome
 
-OUTPUT_SCHEMA = 1
-"""Of what ``--json`` prints; docs/reference/output.md describes it."""
 
 
 def report_run(outcome: Outcome, html: bool, *, full: bool = False) -> Recording | None:
@@ -56,11 +55,10 @@ def run_document(outcome: Outcome, html: bool) -> tuple[dict[str, Any], Recordin
     Returns that, and what there is to read.
     """
     from mqttlab.recording import Recording
-    from mqttlab.report.document import document
+    from mqttlab.report.document import document, ended
 
     if outcome.verdict == "failed" or not _has_tables(outcome):
-        where = None if outcome.verdict == "failed" else str(outcome.directory)
-        return {"recording": where, "status": outcome.verdict, "reasons": [outcome.reason or ""], "metrics": []}, None
+        return ended(outcome.directory, outcome.verdict, outcome.reason) | {"page": None}, None
     recording = Recording.open(outcome.directory)
     page = _page(recording, outcome) if html else None
     return document(recording) | {"page": None if page is None else str(page)}, recording

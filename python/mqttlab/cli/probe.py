@@ -18,6 +18,7 @@ from mqttlab.networks import MODELS
 from mqttlab.report import probe as shown
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import load, parse_values
+from mqttlab.schemas import OUTPUT_SCHEMA
 from mqttlab.terminal import say_json
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def show_probe(target: str, seconds: int, as_json: bool) -> None:
         task = bar.add_task("probing", total=1.0)
         found = probe(plan, seconds, lambda line: bar.update(task, completed=line["done"], description=line["what"]))
     if as_json:
-        say_json(found)
+        say_json({"schema": OUTPUT_SCHEMA} | found)
     else:
         _print(target, found)
 

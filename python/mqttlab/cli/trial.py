@@ -16,7 +16,6 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from mqttlab.cli.outcome import OUTPUT_SCHEMA
 from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.run import run_all
 from mqttlab.cli.space import need_room
@@ -30,6 +29,7 @@ from mqttlab.files import from_here
 from mqttlab.metrics import DEVICE_RATE
 from mqttlab.scenario import Scenario, ScenarioError, warnings_of
 from mqttlab.scenario.needs import need_servers
+from mqttlab.schemas import OUTPUT_SCHEMA
 from mqttlab.terminal import say, say_json, say_text
 from mqttlab.trial import Files, Trial, TrialError, answer, checked, files_of, scenario_text
 from mqttlab.trial.answer import Point, figure

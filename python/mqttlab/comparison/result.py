@@ -114,16 +114,14 @@ class Comparison:
 
     def data(self, *, by_message: bool, limit: int = MESSAGES_MOST) -> dict[str, Any]:
         """Everything as JSON has it; numbers that are not finite become null."""
-        found: dict[str, Any] = {
+        return {
             "first": _side(self.first), "second": _side(self.second), "stage": self.stage,
             "design": self.design,
             "tolerance_percent": self.tolerance_percent,
             "changed": [{"place": place, "first": a, "second": b} for place, a, b in self.changed],
             "metrics": [_row(row) for row in self.rows], "quantiles": [_shift(shift) for shift in self.shifts],
+            "messages": [_pair(pair, limit) for pair in self.by_message] if by_message else None,
         }
-        if by_message:
-            found["messages"] = [_pair(pair, limit) for pair in self.by_message]
-        return found
 
 
 def compare(

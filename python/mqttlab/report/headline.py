@@ -203,8 +203,14 @@ def flows_document(numbers: metrics.Headline) -> list[dict[str, Any]]:
     """Flows as JSON has them."""
     return [flow | {"causes": list(flow["causes"]), "typical": list(flow["typical"]),
                     "slowest": list(flow["slowest"]),
+                    "acknowledged": _acknowledged_document(flow["acknowledged"]),
                     "words": [*where_the_time_went(known), *acknowledged_in_words(known)]}
             for flow, known in zip(map(asdict, numbers.flows), numbers.flows, strict=True)]
+
+
+def _acknowledged_document(seen: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What stands in for deliveries; without latencies null stands for them, as elsewhere."""
+    return seen and seen | {"latency": seen["latency"] or None}
 
 
 def title(flow: Flow) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from mqttlab.statistics.distributions import t_quantile
 from mqttlab.statistics.effects import Difference
@@ -13,6 +13,7 @@ from mqttlab.statistics.planning import RUNS_MOST, fewest
 
 Direction = Literal["lower", "higher", "neither"]
 Word = Literal["better", "worse", "equivalent", "undecided", "different"]
+WORDS: tuple[Word, ...] = get_args(Word)
 ALPHA = 0.05
 
 

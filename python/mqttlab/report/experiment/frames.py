@@ -12,13 +12,15 @@ from mqttlab.statistics import Interval
 from mqttlab.statistics.distributions import normal_quantile
 
 BAND_POINTS = 60
+TABLES = ("runs", "points", "variation", "effects", "trends", "recommendations", "left_out")
+"""Those that an analysis may have, beside residuals of each response."""
 
 
 def frames(analysis: Analysis, table: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Every table by name, empty ones left out; ``runs`` is the tidy table as it is."""
-    found = {"runs": table, "points": points(analysis), "variation": variation(analysis), "effects": effects(analysis),
-             "trends": trends(analysis), "recommendations": recommendations(analysis),
-             "left_out": pl.DataFrame([vars(run) for run in analysis.left_out])}
+    made = (table, points(analysis), variation(analysis), effects(analysis), trends(analysis),
+            recommendations(analysis), pl.DataFrame([vars(run) for run in analysis.left_out]))
+    found = dict(zip(TABLES, made, strict=True))
     for each in analysis.responses:
         if each.model is not None:
             found[f"residuals {each.name}"] = residuals(each)
