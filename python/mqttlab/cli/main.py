@@ -15,7 +15,6 @@ from click.core import ParameterSource
 from mqttlab import __version__
 from mqttlab.cli.problems import Commands, WithTables, existing_directory, writable_file
 from mqttlab.errors import UsageError
-from mqttlab.schemas import COMMANDS, schema_of_output
 from mqttlab.terminal import say, say_json
 
 # Nothing else is imported up here: what a command needs it imports itself, so that `--help` waits for nothing.
@@ -55,6 +54,18 @@ class PlaceOrPattern(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Fetch it, where it is elsewhere."""
         return _here(value)
+
+
+class Described(click.ParamType[str]):
+    """What has a JSON Schema: scenarios, experiments, and the commands with ``--json``."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it."""
+        from mqttlab.schemas import COMMANDS
+
+        return click.Choice(["scenario", "experiment", *COMMANDS]).convert(value, param, ctx)
 
 
 def _here(value: Any) -> str:
@@ -135,8 +146,7 @@ def check(
 
 
 @main.command()
-@click.argument("of", type=click.Choice(["scenario", "experiment", *COMMANDS]), default="scenario",
-                metavar="[scenario|experiment|COMMAND]")
+@click.argument("of", type=Described(), default="scenario", metavar="[scenario|experiment|COMMAND]")
 def schema(of: str) -> None:
     """Print the JSON Schema of scenarios or of experiments, for editors, or of what COMMAND prints with --json.
 
@@ -148,18 +158,19 @@ def schema(of: str) -> None:
       mqttlab schema experiment > experiment.schema.json
       mqttlab schema report > report.schema.json
     """
-    if of in COMMANDS:
-        say_json(schema_of_output(of), ascii_only=False)
-        return
-    if of == "experiment":
+    if of == "scenario":
+        from mqttlab.scenario.schema import scenario_schema
+
+        say_json(scenario_schema())
+    elif of == "experiment":
         from mqttlab.experiments.model import ExperimentFile
         from mqttlab.scenario.schema import schema_of
 
         say_json(schema_of(ExperimentFile, "mqttlab experiment"))
-        return
-    from mqttlab.scenario.schema import scenario_schema
+    else:
+        from mqttlab.schemas import schema_of_output
 
-    say_json(scenario_schema())
+        say_json(schema_of_output(of), ascii_only=False)
 
 
 @main.command(cls=WithTables)
