@@ -31,6 +31,7 @@ from test_shares import LEAVES, pool
 from unchecked import without_checks
 
 Output = tuple[str, dict[str, Any]]
+ROOT = Path(__file__).resolve().parents[2]
 TWICE = ["--set", "repetitions=2"]
 QUICK = ["--set", "phases.duration=2 s", "--set", "phases.cool_down=2 s"]
 EVENTFUL = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -228,3 +229,12 @@ def test_numbers_that_are_not_finite_become_null() -> None:
     """A battery that nothing drains lasts without end: it was `Infinity`, which is no JSON."""
     printed = json_text({"days": [math.inf, 1.5], "share": (math.nan,), "n": 3})
     assert json.loads(printed, parse_constant=pytest.fail) == {"days": [None, 1.5], "share": [None], "n": 3}
+
+
+STORED = sorted(plan.parent for plan in (outputs.ROOT / "tests" / "schemas").rglob("plan.json"))
+
+
+@pytest.mark.parametrize("recording", STORED, ids=lambda path: "-".join(path.parts[-2:]))
+def test_recordings_of_every_version_are_reported_as_the_schema_declares(recording: Path, tmp_path: Path) -> None:
+    shutil.copytree(recording, tmp_path / "run")
+    assert refused(*outputs.printed("report", "report", tmp_path / "run")) == []

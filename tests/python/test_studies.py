@@ -162,6 +162,7 @@ def test_an_installed_package_answers_in_one_line_and_has_its_gallery(installed:
     ran = mqttlab(installed, "try", "--simulate", "--clients", "2", "--duration", "1s", "--catalog", "none")
     assert "# mqttlab try --clients 2" in ran.stdout
     assert "sleeping-sensors" in mqttlab(installed, "new", "--list").stdout
+    assert "\"$defs\"" in mqttlab(installed, "schema", "report").stdout
 
 
 def test_an_installed_package_lists_its_studies_from_anywhere(installed: Path) -> None:
