@@ -96,8 +96,7 @@ question = "QoS 0 or QoS 1?"
 scenario = "fleet.toml"
 repetitions = 3
 reference = { qos = 0, rate = "2 /s" }
-responses = ["latency_ms_p99", "undelivered_percent",
-             { metric = "ip_kb_per_device_hour_up", scope = "group", name = "sensors" }]
+responses = ["latency_ms_p99", "undelivered_percent", { metric = "ip_kb_per_device_hour_up", scope = "group" }]
 [[factors]]
 name = "qos"
 places = ["groups[0].publish.qos", "groups[1].subscribe[0].qos"]

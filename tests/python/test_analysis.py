@@ -210,6 +210,15 @@ def test_a_load_is_described_and_not_chosen(places: tuple[str, ...], given: bool
     assert ("hoose" in answer(found).text) is not given
 
 
+def test_a_response_without_a_name_is_of_all_that_its_scope_has() -> None:
+    """Responses such as `{ metric = "latency_ms_mean", scope = "qos" }` were measured, and left out of the analysis."""
+    means = table().filter(pl.col("metric") == "latency_ms_mean")
+    scoped = pl.concat([means.with_columns(scope=pl.lit("group"), scope_name=pl.lit(name)) for name in ("a", "b")])
+    for name, expected in ((None, ["a", "b"]), ("b", ["b"])):
+        found = analyse(replace(ASKED, responses=(("latency_ms_mean", "group", name),)), scoped)
+        assert [each.scope_name for each in found.responses] == expected
+
+
 def test_simulations_do_not_drift_over_their_order() -> None:
     """Virtual time does not know what was simulated before: it said that the results drifted, p = 0.0016."""
     found = analyse(replace(ASKED, simulated=True), table(drift=0.002, controls=9)).responses[0]

@@ -78,7 +78,7 @@ def analyse(
     kept: list[Response] = []
     for key, rows in measured.group_by(RESPONSE, maintain_order=True):
         # What judging a response needs is kept beside it. A recommendation asks for the shares.
-        is_support = bool(design.responses) and key not in design.responses
+        is_support = bool(design.responses) and not any(_asks_for(wanted, key) for wanted in design.responses)
         if is_support and key[0] not in SHARES:
             continue
         same = controls.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in zip(
@@ -94,6 +94,11 @@ def analyse(
         recommendations=recommend(design, judged, kept, Weighed(
             costs=tuple(costs), margin=design.margin,
             broken=frozenset(each.key for each in thresholds if each.verdict == "broken"))))
+
+
+def _asks_for(wanted: tuple[str, str, str | None], key: tuple[object, ...]) -> bool:
+    """Whether a declared response is this one; without a name it is of all that its scope has."""
+    return wanted[:2] == key[:2] and wanted[2] in (None, key[2])
 
 
 def _expected(measured: pl.DataFrame, key: tuple[object, ...]) -> dict[int, int]:
