@@ -20,7 +20,6 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from mqttlab import __version__
 from mqttlab.cli.main import main
 from mqttlab.cli.study import as_live
 from mqttlab.errors import UsageError
@@ -51,6 +50,7 @@ from mqttlab.studies.probes import simulator_digest
 from mqttlab.studies.simulate import _held_up, simulate
 from mqttlab.studies.study import Reading, Study, printed_sources, published_rows
 from mqttlab.studies.table import AsPrinted, as_printed, beside_simulated, pooled
+from mqttlab.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = known()

@@ -12,10 +12,10 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from mqttlab import __version__
 from mqttlab.cli.problems import Commands, WithTables, existing_directory, writable_file
 from mqttlab.errors import UsageError
 from mqttlab.terminal import say, say_json
+from mqttlab.version import __version__
 
 # Nothing else is imported up here: what a command needs it imports itself, so that `--help` waits for nothing.
 
