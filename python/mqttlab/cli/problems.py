@@ -27,6 +27,8 @@ from mqttlab.files import from_here
 from mqttlab.terminal import say
 
 FAILED = 1
+# What lists what a command is about; recordings are what most are.
+LISTS = {"study": "mqttlab study list", "networks": "mqttlab networks", "experiment": "mqttlab list --experiments"}
 LISTED = 8
 """Options that a line names at most."""
 WRONG = 2
@@ -51,7 +53,8 @@ class Command(click.Command):
 
     def instead_of_option(self, option: str) -> str | None:
         """What to write instead of an option that there is not; nothing where the nearest option says enough."""
-        return None
+        listing = LISTS.get(self.name or "", "mqttlab list")
+        return f"write: {listing}" if option in ("--list", "--ls") and "list" not in (self.name or "") else None
 
 
 class Stopped(SystemExit):

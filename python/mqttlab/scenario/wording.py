@@ -388,7 +388,8 @@ def toml_values(text: str, name: str) -> dict[str, Any]:
         return read_toml(text)
     except tomllib.TOMLDecodeError as error:
         what = mistaken.text_is(text, Path(name))
-        raise ValueError(_not_toml(name, str(error), text) if what is None else f"{name}: {what}") from error
+        hint = "; scenarios and experiments are TOML; mqttlab new writes one" if what in ("is JSON", "is YAML") else ""
+        raise ValueError(_not_toml(name, str(error), text) if what is None else f"{name}: {what}{hint}") from error
     except TooLarge as error:
         raise ValueError(f"{name}: {error}") from error
     except ValueError as error:
