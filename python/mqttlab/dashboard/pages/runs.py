@@ -32,6 +32,8 @@ DIGITS = 7
 LETTER_PX, AROUND_PX, COLUMN_PX_MAX = 8, 36, 330
 GROUPS_SHOWN = 500
 RUNS_IN_ADDRESS = 200
+STRUCK_OUT = "params.data && !params.data.runs && !['valid', 'running'].includes(params.data.verdict)"
+"""Which rows are those of runs that are not valid; of one that goes on nothing is known yet."""
 STATE = ("search", "columns", "group", "pin", "all", "first")
 
 
@@ -149,7 +151,7 @@ def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
         dashGridOptions={"cacheBlockSize": BLOCK, "maxBlocksInCache": 20, "rowHeight": 34, "headerHeight": 38,
                          "suppressColumnVirtualisation": True,
                          "rowSelection": {"mode": "multiRow", "enableClickSelection": True, "headerCheckbox": False}},
-        rowClassRules={"not-valid": "params.data && !params.data.runs && params.data.verdict !== 'valid'",
+        rowClassRules={"not-valid": STRUCK_OUT,
                        "experiment-row": "params.data && params.data.runs"},
         className="runs-grid", style={"height": "calc(100vh - 300px)", "minHeight": "320px"},
     )
