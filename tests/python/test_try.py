@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import time
 import tomllib
 from pathlib import Path
@@ -21,6 +22,7 @@ from mqttlab.scenario.load import load as load_scenario
 from mqttlab.scenario.wording import example_of
 from mqttlab.trial import Trial, checked, scenario_text
 from mqttlab.trial.unknown import FIELDS, instead_of
+from ports import own_port
 
 QUICK = "--simulate --duration 1s --no-html --catalog none"
 
@@ -320,3 +322,40 @@ def test_what_no_scenario_can_hold_is_refused_by_its_option(
 ) -> None:
     done = mqttlab("try", "--simulate", f"--{option}", value, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, f"mqttlab: {problem}\n")
+
+
+@pytest.mark.live
+def test_a_broker_elsewhere_with_tls_and_a_password_is_measured_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its certificate is for `localhost`; the scenario has the address."""
+    port = own_port()
+    subprocess.run([
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+        "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE",
+        "-keyout", tmp_path / "own.key", "-out", tmp_path / "own.pem"], check=True, capture_output=True, timeout=30)
+    (tmp_path / "words").touch(mode=0o600)
+    subprocess.run(["mosquitto_passwd", "-b", tmp_path / "words", "lab", "open-sesame"], check=True,
+                   capture_output=True)
+    (tmp_path / "own.conf").write_text(
+        f"listener {port} 127.0.0.1\ncertfile {tmp_path}/own.pem\nkeyfile {tmp_path}/own.key\nallow_anonymous false\n"
+        f"password_file {tmp_path}/words\nuser root\n")
+    monkeypatch.setenv("LAB_WORD", "open-sesame")
+    broker = subprocess.Popen(["mosquitto", "-c", tmp_path / "own.conf"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert broker.stderr is not None and any("running" in line for line in broker.stderr)
+        words = (f"--broker localhost:{port} --transport tls --ca own.pem --username lab --password-env LAB_WORD "
+                 "--clients 2 --rate 10/s --duration 1s --no-html --catalog none --json")
+        done = attempt(words, tmp_path)
+        monkeypatch.setenv("LAB_WORD", "wrong")
+        refused = attempt(words, tmp_path)
+    finally:
+        broker.kill()
+        broker.wait()
+    assert done.returncode in (0, 6), done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    values = {row["metric"]: row["value"] for row in run["metrics"] if row["scope"] == "run"}
+    assert values["messages_delivered"] == values["deliveries_expected"] == 20
+    assert "open-sesame" not in done.stdout
+    assert refused.returncode == 3 and "no client was accepted at 127.0.0.1" in refused.stdout
+    assert "not authorised" in refused.stdout
