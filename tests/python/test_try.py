@@ -20,7 +20,7 @@ from mqttlab.report.comparison.answer import answer as compared_answer
 from mqttlab.scenario import Scenario
 from mqttlab.scenario.load import load as load_scenario
 from mqttlab.scenario.wording import example_of
-from mqttlab.trial import Trial, checked, scenario_text
+from mqttlab.trial import Trial, checked, files_of, scenario_text
 from mqttlab.trial.unknown import FIELDS, instead_of
 from ports import own_port
 
@@ -206,6 +206,12 @@ def test_a_broker_by_name_over_tls_is_known_by_its_name(tmp_path: Path) -> None:
     assert broker == {"kind": "external", "address": "127.0.0.1", "ports": {"tls": 8883},
                       "tls": {"authority": "ca.pem", "name": "localhost"}}
     assert trial_commands._resolved("127.0.0.1:8883", kept := {}) == "127.0.0.1:8883" and not kept
+    # Of several each has its port and its name; the port of plain TCP was varied once.
+    both = Trial(values={**trial.values, "broker": (address, "127.0.0.2:8884")}, hosts=hosts)
+    [factor] = tomllib.loads(files_of(both, "two", "two-scenario.toml").experiment)["factors"]
+    assert list(factor["patches"].values()) == [
+        {"broker.address": "127.0.0.1", "broker.ports.tls": 8883, "broker.tls.name": "localhost"},
+        {"broker.address": "127.0.0.2", "broker.ports.tls": 8884, "broker.tls.name": "127.0.0.2"}]
     done = attempt("--broker localhost:1 --transport tls", tmp_path)
     assert done.returncode == 2 and "needs --ca with --broker" in done.stderr
 

@@ -98,8 +98,10 @@ def _levels(trial: Trial, option: str, values: Sequence[str]) -> list[str]:
         for value in values:
             address, _, port = value.rpartition(":")
             label = re.sub(r"[^A-Za-z0-9_.-]", "-", value)
-            named = f', "broker.tls.name" = {json.dumps(trial.hosts[value])}' if trial.names(value) else ""
-            lines.append(f'"{label}" = {{ "broker.address" = {json.dumps(address)}, "broker.port" = '
+            # Where the first one has a name, the others must not keep it.
+            name = json.dumps(trial.hosts.get(value, address))
+            named = f', "broker.tls.name" = {name}' if any(map(trial.names, values)) else ""
+            lines.append(f'"{label}" = {{ "broker.address" = {json.dumps(address)}, "broker.{trial.port}" = '
                          f"{toml_value(port)}{named} }}")
         return lines
     levels = ", ".join(toml_value(value) if option in COUNTS else quantity(value) for value in values)

@@ -23,6 +23,8 @@ from mqttlab.scenario.load import override, read_values
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.wording import Source
 
+LAYERS = ("tls", "websocket", "wss")
+"""Transports that have a port of their own."""
 SHAPES = ("fan-in", "fan-out", "own")
 DEVICES = "devices"
 LINK_OPTIONS = ("loss", "delay", "jitter", "bandwidth")
@@ -81,6 +83,12 @@ class Trial:
             words += ["--set", shlex.quote(f"{place}={written}")]
         return " ".join(words + (["--simulate"] if self.backend == "sim" else []))
 
+    @property
+    def port(self) -> str:
+        """The field of a broker that has the port which clients connect to."""
+        layer = self.value("transport", "tcp")
+        return f"ports.{layer}" if layer in LAYERS else "port"
+
     def names(self, broker: str) -> bool:
         """Whether a broker's certificate is for a name, which its address does not tell."""
         return broker in self.hosts and "ca" in self.values
@@ -117,7 +125,7 @@ class Trial:
             "mqtt": ("mqtt.version",), "keep-alive": ("mqtt.keep_alive",), "ping": ("mqtt.ping",),
             "username": ("mqtt.username",), "password-env": ("mqtt.password",), "will": ("mqtt.will.topic",),
             "transport": tuple(f"{group}.transport" for group in dict.fromkeys((publisher, subscriber))),
-            "broker": ("broker.address", "broker.port"), "ca": ("broker.tls.authority",),
+            "broker": ("broker.address", f"broker.{self.port}"), "ca": ("broker.tls.authority",),
             "duration": ("phases.duration",), "seed": ("seed",), "repetitions": ("repetitions",),
         }[option]
 

@@ -12,8 +12,6 @@ from mqttlab.trial.settings import with_settings
 
 INTERVALS = 10
 """A run of the default length has so many messages of each client at least."""
-LAYERS = ("tls", "websocket", "wss")
-"""Transports that have a port of their own."""
 
 
 def scenario_text(trial: Trial, *, as_base: bool = False) -> str:
@@ -43,8 +41,8 @@ def _broker(trial: Trial) -> list[str]:
         return []
     address, _, port = written.rpartition(":")
     lines = ["[broker]", 'kind = "external"', f"address = {json.dumps(address)}"]
-    layer = trial.value("transport", "tcp")
-    lines.append(f"ports = {{ {layer} = {toml_value(port)} }}" if layer in LAYERS else f"port = {toml_value(port)}")
+    table, _, layer = trial.port.rpartition(".")
+    lines.append(f"ports = {{ {layer} = {toml_value(port)} }}" if table else f"port = {toml_value(port)}")
     if (authority := trial.one("ca")) is not None:
         named = f", name = {json.dumps(trial.hosts[written])}" if trial.names(written) else ""
         lines.append(f"tls = {{ authority = {json.dumps(authority)}{named} }}")
