@@ -67,6 +67,9 @@ def text_is(text: str, path: Path) -> str | None:
     bare = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
     if path.suffix.lower() in (".yaml", ".yml") or (_YAML.match(bare) and not _OF_TOML.search(text)):
         return "is YAML"
+    if first.startswith("publisher,sequence,"):
+        # A name with a quote in it is written by others.
+        return f"{TABLE} of a recording's messages; a scenario replays it: publish = {{ replay = \"{path}\" }}"
     if path.suffix == ".csv" or (first.count(",") >= 2 and "=" not in first and first[:1] not in "#["):
         return f"{TABLE}{_part_of(path)}; a table of messages is imported with: mqttlab import log {path}"
     return None

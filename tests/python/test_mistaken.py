@@ -32,6 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("qos.toml").write_text('scenario = "fleet.toml"\n', encoding="utf-8")
     Path("broken.toml").write_text("[[groups\n", encoding="utf-8")
     Path("messages.csv").write_text("topic,sent\nx,1\n", encoding="utf-8")
+    Path("exported.csv").write_text("publisher,sequence,topic\n0,0,x\n", encoding="utf-8")
     Path("trace.pcap.gz").write_bytes(gzip.compress(b"\xd4\xc3\xb2\xa1"))
     Path("log.gz").write_bytes(gzip.compress(b"log"))
     return tmp_path
@@ -50,6 +51,8 @@ WHAT = {
     "fleet.toml": "is a scenario; run it with: mqttlab run fleet.toml",
     "qos.toml": "is an experiment; run it with: mqttlab experiment qos.toml",
     "messages.csv": "is a table; a table of messages is imported with: mqttlab import log messages.csv",
+    "exported.csv": "is a table of a recording's messages; a scenario replays it: publish = { replay = "
+                    "\"exported.csv\" }",
     "trace.pcap.gz": "is a capture; import it with: mqttlab import capture trace.pcap.gz",
     "log.gz": "is a compressed file; unpack it, or import it with mqttlab import, if it is a capture or a log",
     "broken.toml": None, "nowhere": None,
