@@ -267,26 +267,33 @@ def test_dark_and_light_are_kept(somebody: Visitor) -> None:
 
 def test_who_has_chosen_no_theme_has_the_systems_also_when_it_changes(somebody: Visitor) -> None:
     """The first visit stored the theme that the system had then, and later ones kept it."""
-    page, theme = somebody.page, "() => document.documentElement.dataset.theme"
+    page = somebody.page
+
+    def wears(theme: str) -> None:
+        page.wait_for_function("(theme) => document.documentElement.dataset.theme === theme", arg=theme)
+
     page.emulate_media(color_scheme="light")
     somebody.go("/")
     page.evaluate("() => window.localStorage.removeItem('theme')")
     somebody.go("/")
-    assert page.evaluate(theme) == "light"
+    wears("light")
     page.emulate_media(color_scheme="dark")
-    assert page.evaluate(theme) == "dark"
+    wears("dark")
     somebody.go("/")
-    assert page.evaluate(theme) == "dark"
+    wears("dark")
     # One's own choice stays, whatever the system does; to go back to the system's is no choice.
     page.get_by_role("button", name="Theme").click()
+    wears("light")
     somebody.ready()
     page.emulate_media(color_scheme="light")
     page.emulate_media(color_scheme="dark")
-    assert page.evaluate(theme) == "light"
+    somebody.go("/")
+    wears("light")
     page.get_by_role("button", name="Theme").click()
+    wears("dark")
     somebody.ready()
     page.emulate_media(color_scheme="light")
-    assert page.evaluate(theme) == "light"
+    wears("light")
 
 
 def test_what_still_runs_is_not_struck_out(somebody: Visitor) -> None:

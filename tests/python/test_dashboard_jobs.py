@@ -24,6 +24,7 @@ from mqttlab.dashboard.configure.drafts import Draft
 from mqttlab.dashboard.configure.forms import FIELDS, followed, settled
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, live
+from mqttlab.dashboard.pages import runs as runs_page
 from mqttlab.dashboard.store import Store
 from mqttlab.dashboard.watch import TICKS_KEPT, Followed, Watch, shown
 from mqttlab.networks import MODELS
@@ -287,6 +288,7 @@ def test_a_run_that_waits_for_another_says_for_which_and_draws_nothing_yet(tmp_p
     """Once "running: starting", and six figures of which each said that the recording has nothing that it shows."""
     runs = tmp_path / "runs"
     runs.mkdir()
+    assert live.standing(Jobs(runs, tmp_path / "queue"), Watch(Jobs(runs, tmp_path / "queue"))) is None
     with live_alone(what="runs/the-first"), queue_below(tmp_path) as queue:
         waits = job(runs / "second", backend="live")
         queue.submit(waits)
@@ -302,6 +304,9 @@ def test_a_run_that_waits_for_another_says_for_which_and_draws_nothing_yet(tmp_p
         shown = str(live.frame(Store(runs), jobs, watch))
         assert "waits: waiting " in shown and "the live run in runs/the-first" in shown
         assert "figure/messages.json" not in shown
+        told_on_runs = text_of(runs_page.page(Store(runs), {}, live.standing(jobs, watch)))
+        assert "0 running, 1 waiting. " in told_on_runs
+        assert "waits: waiting for the live run in runs/the-first to end" in told_on_runs
         # When it begins the frame is made anew, with figures.
         followed = watch.of(waits.identifier)
         followed.hear({"event": "phase", "phase": "setup", "at_ns": 0, "length_ns": 0})

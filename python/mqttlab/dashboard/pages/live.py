@@ -29,6 +29,7 @@ from mqttlab.dashboard.panels import (
 )
 from mqttlab.dashboard.store import Store
 from mqttlab.dashboard.watch import Followed, Watch, events_told, shown
+from mqttlab.errors import MqttlabError
 from mqttlab.queue import QueuedJob
 from mqttlab.queue.client import Driver
 from mqttlab.report.text import number
@@ -102,6 +103,24 @@ def _kept(jobs: Jobs, job: QueuedJob | Announced) -> html.Section:
         html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in FIGURES],
                  className="figures"),
     ])
+
+
+def standing(jobs: Jobs, watch: Watch) -> html.P | None:
+    """How many runs go on and wait, and for what, in a line for other pages; none where nothing does."""
+    try:
+        going_on = jobs.going_on()
+    except MqttlabError:
+        # Live says what is wrong with the queue.
+        return None
+    elsewhere, _ = watch.elsewhere()
+    states = _states(going_on, elsewhere, watch)
+    if not going_on and not elsewhere:
+        return None
+    waits = [f"{job.name or 'scenario'}: {watch.of(job.identifier).waiting}." for job in going_on
+             if states.get(job.identifier) == "waiting"]
+    running = sum(state != "waiting" for state in states.values())
+    words = f"{number(running)} running, {number(len(going_on) + len(elsewhere) - running)} waiting. "
+    return html.P([words, *(f"{each} " for each in waits[:1]), link("Live", "/live"), " shows them."], role="status")
 
 
 def _states(going_on: Sequence[QueuedJob], elsewhere: Sequence[Announced], watch: Watch) -> dict[str, str]:

@@ -37,12 +37,14 @@ STRUCK_OUT = "params.data && !params.data.runs && !['valid', 'running'].includes
 STATE = ("search", "columns", "group", "pin", "all", "first")
 
 
-def page(store: Store, query: dict[str, str]) -> html.Div:
-    """The page: a search, what is shown how, a table of runs or of their groups, and figures of what is selected."""
+def page(store: Store, query: dict[str, str], standing: html.P | None = None) -> html.Div:
+    """The page: what goes on now (``standing``), a search, what is shown how, a table of runs or of their groups, and
+    figures of what is selected."""
     runs = store.runs()
     if runs.is_empty():
-        return html.Div([html.H1("Runs"), notice("note", f"There are no recordings in {store.directory} yet.", [
-            "mqttlab run scenarios/demo.toml makes one."])])
+        return html.Div([
+            html.H1("Runs"), standing, notice("note", f"There are no recordings in {store.directory} yet.", [
+                "mqttlab run scenarios/demo.toml makes one."])])
     shown = selected(runs, query)
     by = _grouped_by(shown, query)
     return html.Div([
@@ -50,6 +52,7 @@ def page(store: Store, query: dict[str, str]) -> html.Div:
         html.P(f"Recordings in {store.directory}: {number(runs.height)}. Those that are not valid are struck out. "
                "The runs of an experiment are one row, with their means; ▸ shows them.",
                className="lead"),
+        standing,
         _searched(query),
         html.Div(_shown_as(shown, by, query), id="runs-shown-as", className="form-row"),
         html.Div(_groups(shown, by, query) if by else None, id="runs-groups"),
