@@ -81,6 +81,26 @@ def test_a_terminal_shows_the_summary_while_the_run_goes_on() -> None:
     assert "measuring" in out.getvalue() and "dropped: 3 queue full" in out.getvalue()
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+@pytest.mark.parametrize(("connected", "length_s", "said"), [(0, 60, 1), (2, 60, 0), (0, 2, 0)])
+def test_who_waits_for_clients_reads_so_once(connected: int, length_s: int, said: int, is_terminal: bool) -> None:
+    """A broker that does not answer was waited for in silence, for a minute."""
+    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=100)
+    with RunProgress(console, "try") as progress:
+        progress.observe({"event": "phase", "phase": "connect", "at_ns": 10**9, "length_ns": length_s * 10**9})
+        for at_s in (2, 4, 5, 6):
+            progress.observe({**TICK, "at_ns": at_s * 10**9, "connected": connected})
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count("no client is connected yet; waiting for at most 60 s") == said
+
+
+def test_a_run_that_waits_for_another_says_for_which() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    with RunProgress(console, "second") as progress:
+        progress.observe({"event": "waiting", "text": "waiting for the live run in runs/first to end"})
+    assert "second: waiting for the live run in runs/first" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def test_an_import_says_how_much_it_has_read_of_the_whole_and_how_fast_on_one_line() -> None:
     out = io.StringIO()
     with ImportProgress(Console(file=out, force_terminal=True, width=80, height=40, color_system=None)) as progress:

@@ -188,16 +188,6 @@ def run(
       mqttlab run scenarios/demo.toml
       mqttlab run scenarios/demo.toml --backend sim --set groups[0].count=20
       mqttlab run scenarios/demo.toml --detach
-
-    \b
-    Exit status, of several the first in the order 2, 1, 3, 6, 4, 5:
-      0  done
-      1  failed: nothing was measured
-      2  wrong input: nothing was started
-      3  incomplete: it ended early; the recording is kept
-      4  a threshold was broken
-      5  a threshold is undecided
-      6  not valid: it did not measure its scenario; the report begins with the reason
     """
     overrides = overrides_of(settings, backend) | ({"live.probe": "10 s"} if probe else {})
     if detach:

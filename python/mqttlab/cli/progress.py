@@ -34,6 +34,8 @@ PHASES = {
 }
 
 CHANGES_SHOWN = 20
+PATIENCE_NS = 3 * 10**9
+"""How long clients connect until it is told that none has."""
 
 
 class RunProgress:
@@ -45,6 +47,8 @@ class RunProgress:
         self._live = console.is_terminal
         self._phase_start_ns = self._measured_ns = self._changes = 0
         self._before: dict[str, Any] = {}
+        # Since when clients connect, and for how long at most, until it is told that none has.
+        self._connecting: tuple[int, float] | None = None
         self._bar = Progress(
             SpinnerColumn(), TextColumn("[bold]{task.fields[phase]}"), BarColumn(),
             TextColumn("{task.fields[figures]}"), TimeRemainingColumn(), console=console,
@@ -76,6 +80,8 @@ class RunProgress:
             self._tick(line)
         elif kind == "change":
             self._change(line)
+        elif kind == "waiting":
+            self.say(str(line["text"]))
         elif kind == "warning":
             self._console.print(f"[yellow]warning:[/] {escape(line['text'])}", highlight=False)
 
@@ -83,6 +89,7 @@ class RunProgress:
         words = PHASES.get(line["phase"], line["phase"])
         self._phase_start_ns = line["at_ns"]
         length = line["length_ns"] / 1e9
+        self._connecting = (line["at_ns"], length) if line["phase"] == "connect" else None
         if line["phase"] in ("warm_up", "measurement"):
             self._measured_ns = line["at_ns"] + (line["length_ns"] if line["phase"] == "warm_up" else 0)
         if self._live:
@@ -101,6 +108,10 @@ class RunProgress:
             self.say(f"at {at:.1f} s {visible(str(line['name']))}{', by hand' if by_hand else ''}")
 
     def _tick(self, line: dict[str, Any]) -> None:
+        if self._connecting is not None and line["at_ns"] - self._connecting[0] >= PATIENCE_NS:
+            length, self._connecting = self._connecting[1], None
+            if line["connected"] == 0 and length > PATIENCE_NS / 1e9:
+                self.say(f"no client is connected yet; waiting for at most {plain(length)} s")
         if self._live:
             elapsed = (line["at_ns"] - self._phase_start_ns) / 1e9
             self._bar.update(self._task, completed=elapsed, figures=figures(line))

@@ -47,6 +47,8 @@ class Followed:
     recent: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=RECENT))
     """The last ticks, a second of real time: rates are of it, for servers are sampled more rarely than ticks come."""
     phase: dict[str, Any] = field(default_factory=dict)
+    waiting: str = ""
+    """For what it waits before its first phase."""
     taken: list[int] = field(default_factory=list)
     """When events of the plan took place, in its order."""
     fired: list[tuple[int, Event]] = field(default_factory=list)
@@ -75,7 +77,9 @@ class Followed:
         """Take a progress line."""
         event = line.get("event")
         if event == "phase":
-            self.phase = line
+            self.phase, self.waiting = line, ""
+        elif event == "waiting":
+            self.waiting = str(line.get("text"))
         elif event == "change":
             if line.get("by_hand"):
                 self.fired.append((line["at_ns"], line["by_hand"]))

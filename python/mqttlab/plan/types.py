@@ -955,6 +955,7 @@ class ReplayColumns(TypedDict):
     payload: int | None
     qos: int | None
     retain: int | None
+    sequence: NotRequired[int | None]
     size: int | None
     time: int
     topic: int | None

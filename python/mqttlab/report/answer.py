@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.text import Text
 
@@ -180,12 +181,21 @@ def _disconnections(told: Told) -> list[str]:
         return []
     found: list[str] = []
     for place, row in enumerate(ended[:ENDINGS_SHOWN]):
-        left = len(ended) - ENDINGS_SHOWN if place == ENDINGS_SHOWN - 1 else 0
-        more = f"; {counted(left, 'more reason')}" if left > 0 else ""
+        more = _further(ended) if place == ENDINGS_SHOWN - 1 else ""
         times = "once" if row["count"] == 1 else f"{number(row['count'])} times"
         words = f"{visible(str(row['group']))} {row['what']} {times}: {visible(row['reason'])}{more}"
         found += _labelled("connections" if not place else "", words, 3)
     return found
+
+
+def _further(ended: Sequence[Mapping[str, Any]]) -> str:
+    """What the rows say that are not shown: other reasons, or the same ones of other groups."""
+    shown = {row["reason"] for row in ended[:ENDINGS_SHOWN]}
+    others = {row["reason"] for row in ended[ENDINGS_SHOWN:]} - shown
+    again = {row["group"] for row in ended[ENDINGS_SHOWN:] if row["reason"] in shown}
+    parts = [counted(len(others), "more reason")] if others else []
+    parts += [f"the same in {counted(len(again), 'more group')}"] if again else []
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def _labelled(label: str, text: str, most: int) -> list[str]:
