@@ -181,39 +181,50 @@ CHANGES: tuple[Metric, ...] = (
            meaning="When the event took place, from the beginning of the measurement."),
     Metric(name="change_lasted_s", unit="s", title="lasted", shown="narrow",
            meaning="From the event until the one that ended it; none where nothing did."),
-    Metric(name="change_silence_s", unit="s", title="silence", shown="narrow", better="lower",
+    Metric(name="change_connections_lost", unit="clients", title="connections lost", better="lower", shown="narrow",
+           meaning="Clients whose connection ended unplanned in the event's window, and those that disconnected or "
+                   "vanished by it."),
+    Metric(name="change_reconnected_s_p50", unit="s", title="connected again, median", better="lower", shown="wide",
+           meaning="From the event's end (its begin, where it did not end) until these clients had a CONNACK again: "
+                   "the median; 0 for those that had it before. Counted until the next event, else until the "
+                   "recording's end."),
+    Metric(name="change_reconnected_s_max", unit="s", title="connected again, last", better="lower", shown="narrow",
+           meaning="The same of the last one; none while a client was not connected again."),
+    Metric(name="change_not_reconnected", unit="clients", title="not connected again", better="lower", shown="narrow",
+           meaning="Those that were not connected again until the next event, else until the recording's end."),
+    Metric(name="change_backlog", unit="messages", title="backlog", better="lower", shown="narrow",
+           meaning="Messages, once for each subscriber, that were due before the event's end and had not come by then, "
+                   "and were late or never came. Those that never came count from the event's begin on."),
+    Metric(name="change_backlog_through_s", unit="s", title="backlog through", better="lower", shown="narrow",
+           meaning="From the event's end (its begin, where it did not end) until the last of them came, also after the "
+                   "measurement; none while one did not."),
+    Metric(name="change_backlog_undelivered", unit="messages", title="backlog, not delivered", better="lower",
+           shown="narrow",
+           meaning="Those that never came: lost, under way at the end, of unknown fate, or never sent."),
+    Metric(name="change_undelivered", unit="messages", title="not delivered", better="lower", shown="narrow",
+           meaning="Messages that were due in the event's window and did not arrive: lost, under way at the end, of "
+                   "unknown fate, or never sent."),
+    Metric(name="change_late", unit="messages", title="late", better="lower", shown="narrow",
+           meaning="Messages that were due in the event's window and took longer than any of their flow (publishing "
+                   "group, subscribing group, QoS) that was due and came in the measurement before the first event, by "
+                   "more than 1 ms and by more than 5 %: a valid live run may be as late by itself. A flow of which "
+                   "none came before it has the limit of the slowest flow; none where there is none."),
+    Metric(name="change_silence_s", unit="s", title="silence", shown="wide", better="lower",
            meaning="The longest time without a delivery of any flow, from the last one before the event until the end "
                    "of its window."),
     Metric(name="change_flow_back_s_p50", unit="s", title="flow back, median", better="lower", shown="wide",
            meaning="From the event's end (its begin, where it did not end) until a subscriber had the first message "
                    "from a publisher that was due after it: the median of all pairs of a publisher and a subscriber "
                    "with such messages. A publisher's interval is part of it."),
-    Metric(name="change_flow_back_s_max", unit="s", title="flow back, last", better="lower", shown="narrow",
+    Metric(name="change_flow_back_s_max", unit="s", title="flow back, last", better="lower", shown="wide",
            meaning="The same of the last pair; none while a pair had no such message."),
     Metric(name="change_flows_not_back", unit="pairs", title="not back", better="lower", shown="wide",
            meaning="Pairs that had none of these messages within the event's window."),
-    Metric(name="change_undelivered", unit="messages", title="not delivered", better="lower", shown="narrow",
-           meaning="Messages that were due in the event's window and did not arrive: lost, under way at the end, of "
-                   "unknown fate, or never sent."),
-    Metric(name="change_late", unit="messages", title="late", better="lower", shown="narrow",
-           meaning="Messages that were due in the event's window and took longer than any that was due and "
-                   "came in the measurement before the first event, by more than 1 ms and by more than 5 %: a valid "
-                   "live run may be as late by itself. None where none came before it."),
     Metric(name="change_duplicates", unit="messages", title="duplicates", better="lower", shown="wide",
            meaning="Further deliveries of messages that were due in the event's window."),
-    Metric(name="change_connections_lost", unit="clients", title="connections lost", better="lower", shown="narrow",
-           meaning="Clients whose connection ended in the event's window, planned or not, and those that vanished by "
-                   "it."),
     Metric(name="change_connects_per_s_max", unit="clients", title="connects in a second, most", better="lower",
            shown="wide",
            meaning="CONNACKs within one second of the event's window, where they are most: the load on the server."),
-    Metric(name="change_reconnected_s_p50", unit="s", title="connected again, median", better="lower", shown="wide",
-           meaning="From the event's end (its begin, where it did not end) until these clients had a CONNACK again: "
-                   "the median; 0 for those that had it before."),
-    Metric(name="change_reconnected_s_max", unit="s", title="connected again, last", better="lower", shown="narrow",
-           meaning="The same of the last one; none while a client was not connected again."),
-    Metric(name="change_not_reconnected", unit="clients", title="not connected again", better="lower", shown="wide",
-           meaning="Those that were not connected again within the event's window."),
     Metric(name="change_waiting_max", unit="deliveries", title="waiting, most", better="lower", shown="wide",
            meaning="Deliveries that were due and had not come, at the instant of the event's window at which they were "
                    "most: what waited in clients, network and servers together. Those that never came are left out."),

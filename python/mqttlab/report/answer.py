@@ -72,11 +72,10 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
         seen, unseen = headline.seen_apart(flows)
         middle = [*(_table(seen) if seen else []),
                   *(_unseen_table(unseen, UNSEEN_SHOWN if seen else FLOWS_SHOWN) if unseen else [])]
+    middle += _labelled("events", told.events, 4) if told.events else []
     middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
     middle += [line for words in promises.of_wills(told.numbers)[:APART] for line in _labelled("wills", words, 3)]
     bottom = [*of_stages, *_groups(told), *_disconnections(told)]
-    if told.events:
-        bottom += _labelled("events", told.events, 4)
     notes = [note for note in told.notes if note != first]
     for note in notes[:NOTES_SHOWN]:
         bottom += _labelled("note", note, 3)
