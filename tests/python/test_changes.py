@@ -18,7 +18,8 @@ from mqttlab.experiments.responses import wrong
 from mqttlab.figures.marks import DRAWN_MAX, NAMED_MAX, Mark, mark
 from mqttlab.figures.style import blank
 from mqttlab.recording import Recording
-from mqttlab.report import answer, changes, headline
+from mqttlab.report import changes, headline
+from mqttlab.report.answer import lines
 from mqttlab.report.html import page
 from mqttlab.scenario.threshold import Measured
 from recordings import Message, S, write
@@ -267,7 +268,7 @@ def test_terminal_page_and_json_tell_the_events(tmp_path: Path) -> None:
 
 def test_events_stand_before_what_a_full_screen_leaves_out(tmp_path: Path) -> None:
     recording = outage(tmp_path / "run")
-    shown = answer.lines(headline.told(recording))
+    shown = lines(headline.told(recording))
     [events] = [place for place, line in enumerate(shown) if line.startswith("events")]
     [connections] = [place for place, line in enumerate(shown) if line.startswith("connections")]
     assert events < connections
@@ -293,12 +294,12 @@ def test_figures_over_time_have_marks_in_their_own_time(tmp_path: Path) -> None:
 
 
 def test_many_marks_have_no_names_and_very_many_are_not_drawn() -> None:
-    for count, names, lines in ((NAMED_MAX, NAMED_MAX, NAMED_MAX), (NAMED_MAX + 1, 0, NAMED_MAX + 1),
+    for count, names, drawn in ((NAMED_MAX, NAMED_MAX, NAMED_MAX), (NAMED_MAX + 1, 0, NAMED_MAX + 1),
                                 (DRAWN_MAX + 50, 0, DRAWN_MAX)):
         figure = mark(blank("x", "run time (s)", "y"), [
             Mark(name=f"{place} " + "long " * 20, at_s=place, until_s=None) for place in range(count)])
         assert len(figure.layout.get("annotations", ())) == names
-        assert len(figure.layout["shapes"]) == lines
+        assert len(figure.layout["shapes"]) == drawn
         assert all(len(note["text"]) <= 32 for note in figure.layout.get("annotations", ()))
 
 

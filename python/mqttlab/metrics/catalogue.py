@@ -589,6 +589,8 @@ def _of_device(layer: str, way: str, title: str, words: str) -> Metric:
 
 DEVICE_RATE = "kB/device/h"
 """The unit of a device's bytes, as every surface writes it."""
+DEVICE_MONTH = "MB/device/month"
+"""The same of 30 days."""
 WAYS = {"up": "from", "down": "to"}
 DEVICES: tuple[Metric, ...] = (
     Metric(name="devices", unit="devices", title="devices",
@@ -597,6 +599,9 @@ DEVICES: tuple[Metric, ...] = (
     _of_device("ip", "down", f"{DEVICE_RATE} down", "Bytes of IP packets"),
     _of_device("link", "up", f"link {DEVICE_RATE} up", "Link bytes of frames"),
     _of_device("link", "down", f"link {DEVICE_RATE} down", "Link bytes of frames"),
+    Metric(name="ip_mb_per_device_month", unit=DEVICE_MONTH, title=DEVICE_MONTH, better="lower",
+           meaning="Bytes of IP packets in 30 days of 24 hours at these rates, both ways together, in 1,000,000 B, "
+                   "mean of the devices. Not known where one way is not."),
 )
 
 _METRICS = "mqttlab.metrics"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mqttlab import metrics
+from mqttlab.digits import duration
 from mqttlab.figures.drawing import Figure
 from mqttlab.figures.marks import Mark, mark
 from mqttlab.foreign import visible
@@ -14,7 +15,6 @@ from mqttlab.plan.events import Change
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import stage_marks
-from mqttlab.report.text import duration
 
 NS_PER_S = 1e9
 TOLD_MAX = 3
