@@ -12,7 +12,7 @@ from mqttlab import metrics
 from mqttlab.dashboard.pages import overview
 from mqttlab.digits import latency_in_words
 from mqttlab.recording import Recording
-from mqttlab.report import cards, headline
+from mqttlab.report import cards, headline, stages
 from mqttlab.report.answer import lines
 from mqttlab.report.html import page
 from recordings import Message, segment, write
@@ -92,6 +92,15 @@ def test_many_flows_have_room_for_eighteen_minutes(tmp_path: Path) -> None:
     assert "p99 s" in head and len(rows) == 3
     # p99, what is missing, p95, p50, the worst, and what was sent.
     assert all(row[-7:] == ["1,086", "0", "%", "1,086", "1,086", "1,086", "130"] for row in rows), rows
+
+
+def test_stages_have_room_for_eighteen_minutes(tmp_path: Path) -> None:
+    messages = [Message(number, 1_085_630.2 + number / 10 if number < 150 else 40.0 + number / 1000)
+                for number in range(300)]
+    parts = [("rush", 0, 15, True), ("calm", 15, 30, True)]
+    told = stages.brief(recorded(tmp_path / "run", messages, duration_s=30, stages=parts))
+    assert [line.split() for line in told[:3]] == [
+        ["stages", "rush", "calm"], ["p99", "s", "1,086", "0.0403"], ["p50", "s", "1,086", "0.0402"]]
 
 
 def test_a_month_of_a_device_is_both_ways_in_thirty_days(tmp_path: Path) -> None:

@@ -133,7 +133,8 @@ APPLICATION: tuple[Metric, ...] = (
     Metric(name="out_of_order", unit="deliveries", title="out of order", better="lower",
            meaning="First deliveries that came after a later message of the same publisher and topic."),
     Metric(name="late", unit="deliveries", title="late", better="lower",
-           meaning="First deliveries later than the scenario's `late_after`."),
+           meaning="First deliveries later than `late_after` of the publisher's or the receiver's group: the "
+                   "shorter one of both."),
     Metric(name="disconnects", window="run", shown="narrow", unit="connections", title="disconnects", better="lower",
            meaning="Connections of the group's clients that ended unplanned."),
     _latency("min", "min", "The minimum", "narrow"),
