@@ -11,6 +11,7 @@ import pytest
 from mqttlab import metrics
 from mqttlab.dashboard.pages import overview
 from mqttlab.digits import latency_in_words
+from mqttlab.metrics.quantiles import Latency
 from mqttlab.recording import Recording
 from mqttlab.report import cards, headline, stages
 from mqttlab.report.answer import lines
@@ -76,12 +77,22 @@ def test_latencies_of_ten_seconds_and_more_are_in_seconds(tmp_path: Path) -> Non
     told = headline.told(recorded(tmp_path / "slow", slow))
     [flow] = told.numbers.flows
     [line] = [line for line in lines(told) if line.startswith("latency")]
-    assert line.split()[:2] == ["latency", "s"] and line.endswith("worst 120") and "p50 0.0376" in line
+    assert " ".join(line.split()).startswith("latency p99 37.6 ms p95") and line.endswith("worst 120 s"), line
     assert ("120", "s") in [(card.value, card.unit) for card in cards.cards(flow, told)]
     fast = headline.told(recorded(tmp_path / "fast", [Message(number, 9_999.0 - number) for number in range(150)]))
     assert any(line.startswith("latency ms  p99 9,99") for line in lines(fast))
     assert [latency_in_words(value) for value in (None, 0.25, 37.64, 9_999.4, 10_000.0, 119_810.2, 1_085_630.0)] == [
         "–", "0.25 ms", "37.6 ms", "9,999 ms", "10 s", "120 s", "18.1 min"]
+
+
+@pytest.mark.parametrize(("low", "high", "with_unit", "said"), [
+    (636.0, 9_100.0, False, "636–9,100"), (636.0, 9_100.0, True, "636–9,100 ms"),
+    (636.0, 22_500.0, True, "636 ms–22.5 s"), (1_003_000.0, 1_037_000.0, True, "16.7–17.3 min"),
+    (271_398.0, None, True, "271 s–?"), (None, 12_000.0, True, "?–12 s"), (None, None, True, "")])
+def test_an_interval_says_a_unit_of_both_bounds_once(
+        low: float | None, high: float | None, with_unit: bool, said: str) -> None:
+    one = Latency(value=5_000.0, low=low, high=high, n=100, enough=True, alike=None)
+    assert headline.interval(one, with_unit) == said
 
 
 def test_many_flows_have_room_for_eighteen_minutes(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
     for label, words in promises.of(flow):
         told += _labelled(label, words, 2)
     if flow.latency["p99"].value is not None:
-        told += _labelled(f"latency {headline.unit_of(flow.latency)}", _times(flow.latency), 2)
+        told += _labelled(_called("latency", flow.latency), _times(flow.latency), 2)
     if words := headline.late(flow):
         told += _labelled("late", words, 1)
     told += _labelled("rate", rate, 1)
@@ -104,7 +104,12 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
 
 
 def _times(latency: Mapping[str, Latency]) -> str:
-    return "  ".join(headline.times(latency, headline.unit_of(latency), ("p99", "p95", "p50"), intervals=True))
+    return "  ".join(headline.times(latency, ("p99", "p95", "p50"), intervals=True))
+
+
+def _called(name: str, latency: Mapping[str, Latency]) -> str:
+    """The label of times, with their unit where they do not have it themselves."""
+    return name if headline.is_long(latency) else f"{name} ms"
 
 
 def _unseen(flow: Flow, measured_s: float) -> list[str]:
@@ -117,7 +122,7 @@ def _unseen(flow: Flow, measured_s: float) -> list[str]:
         lines += _labelled("QoS 0", headline.acknowledged_in_words(flow)[-1], 2)
     else:
         if found.latency["p50"].value is not None:
-            lines += _labelled(f"{found.packet} {headline.unit_of(found.latency)}", _times(found.latency), 2)
+            lines += _labelled(_called(found.packet, found.latency), _times(found.latency), 2)
         lines += _labelled(found.packet, headline.share_acknowledged(found, flow.sent), 2)
     rate = number(flow.left / measured_s, 3) if measured_s else "–"
     return [*lines, *_labelled("rate", f"{rate} sent/s; {counted(flow.disconnects, 'disconnect')}", 1)]

@@ -12,7 +12,7 @@ from mqttlab.metrics.device_bytes import MONTH, RATES
 from mqttlab.metrics.quantiles import Latency
 from mqttlab.recording import Recording
 from mqttlab.report import headline, promises
-from mqttlab.report.headline import Told, cell, in_unit, interval, milliseconds, percent
+from mqttlab.report.headline import Told, cell, interval, milliseconds, percent
 from mqttlab.report.pages import text_table
 from mqttlab.report.text import number
 from mqttlab.samples import fewest
@@ -99,17 +99,19 @@ def _of_acknowledgements(flow: metrics.Flow, found: metrics.Acknowledged) -> lis
 
 def _times(known: Mapping[str, Latency], what: str) -> list[Card]:
     """The quantiles that are told, and the largest; in front of them where it stands in for the highest quantile."""
-    made, unit = [], headline.unit_of(known)
+    made, with_unit = [], headline.is_long(known)
     for name, words in (("p99", "p99"), ("p95", "p95"), ("p50", "median")):
         if known[name].is_quantile:
-            between = interval(known[name], unit)
-            made.append(Card(value=in_unit(known[name].value, unit), unit=unit, title=f"{words}{what}",
+            between = interval(known[name], with_unit)
+            value, unit = latency_in_words(known[name].value).split(" ")
+            made.append(Card(value=value, unit=unit, title=f"{words}{what}",
                              more=f"95 %: {between}" if between else UNKNOWN))
     one = known["max"]
     if one.value is None and made:
         return made
     alike = headline.alike_in_words(known)
-    worst = Card(value=in_unit(one.value, unit), unit=unit, title=f"worst{what}",
+    value, unit = ("–", "ms") if one.value is None else latency_in_words(one.value).split(" ")
+    worst = Card(value=value, unit=unit, title=f"worst{what}",
                  more=f"of {number(one.n)}" + (f", {alike}" if alike else ""))
     return [*made, worst] if known["p99"].is_quantile else [worst, *made]
 

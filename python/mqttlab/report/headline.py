@@ -278,9 +278,8 @@ def _acknowledged(found: Acknowledged, sent: int) -> str:
     if found.packet is None:
         return f"At QoS 0 MQTT acknowledges nothing{round_trip(found)}"
     known = found.latency["p50"].value is not None
-    unit = unit_of(found.latency)
-    packet = f"Time to {found.packet} in {unit}: {', '.join(times(found.latency, unit))}; " if known else (
-        f"{found.packet}: ")
+    unit = "" if is_long(found.latency) else " in ms"
+    packet = f"Time to {found.packet}{unit}: {', '.join(times(found.latency))}; " if known else f"{found.packet}: "
     return packet + share_acknowledged(found, sent)
 
 
@@ -330,8 +329,18 @@ def milliseconds(value: float | None) -> str:
 
 
 def unit_of(*flows: Mapping[str, Latency]) -> str:
-    """The unit of latencies that stand beside each other: ms, or s where one of them is 10 s or longer."""
+    """The unit of a table's latencies: ms, or s where one of them is 10 s or longer."""
     return "s" if any((one.value or 0) * 1e6 >= LONG_NS for known in flows for one in known.values()) else "ms"
+
+
+def is_long(known: Mapping[str, Latency]) -> bool:
+    """Whether a flow has latencies of 10 s and more: then each is said with its unit, for no unit suits all."""
+    return unit_of(known) == "s"
+
+
+def said(value_ms: float | None, with_unit: bool) -> str:
+    """A latency in ms, or with its own unit."""
+    return latency_in_words(value_ms) if with_unit else milliseconds(value_ms)
 
 
 def in_unit(value_ms: float | None, unit: str) -> str:
@@ -344,16 +353,16 @@ def cell(latency: Latency, unit: str = "ms") -> str:
     return in_unit(latency.value if latency.is_quantile or latency.value is None else None, unit)
 
 
-def times(known: Mapping[str, Latency], unit: str, names: Sequence[str] = ("p50", "p95", "p99"), *,
+def times(known: Mapping[str, Latency], names: Sequence[str] = ("p50", "p95", "p99"), *,
           intervals: bool = False) -> list[str]:
     """The quantiles that are told, each with its name and, if asked for, its interval; then the largest of all."""
-    said = []
+    told, with_unit = [], is_long(known)
     for name in names:
         one = known[name]
         if one.is_quantile:
-            between = interval(one, unit) if intervals and name != "p50" else ""
-            said.append(f"{name} {in_unit(one.value, unit)}" + (f" ({between})" if between else ""))
-    return said if known["max"].value is None else [*said, largest(known, "", lambda value: in_unit(value, unit))]
+            between = interval(one, with_unit) if intervals and name != "p50" else ""
+            told.append(f"{name} {said(one.value, with_unit)}" + (f" ({between})" if between else ""))
+    return told if known["max"].value is None else [*told, largest(known, "", lambda value: said(value, with_unit))]
 
 
 def largest(known: Mapping[str, Latency], what: str, say: Callable[[float | None], str]) -> str:
@@ -372,12 +381,14 @@ def alike_in_words(known: Mapping[str, Latency]) -> str:
     return "" if alike is None else f"{'all' if alike == known['max'].n else number(alike)} alike"
 
 
-def interval(latency: Latency, unit: str = "ms") -> str:
-    """The 95 % interval of a quantile; empty where the run cannot tell either bound."""
+def interval(latency: Latency, with_unit: bool = False) -> str:
+    """The 95 % interval of a quantile in ms, or with its units; empty where the run cannot tell either bound."""
     if latency.low is None and latency.high is None:
         return ""
-    low = "?" if latency.low is None else in_unit(latency.low, unit)
-    high = "?" if latency.high is None else in_unit(latency.high, unit)
+    low, high = ("?" if bound is None else said(bound, with_unit) for bound in (latency.low, latency.high))
+    if with_unit and high != "?":
+        # A unit of both is said once.
+        low = low.removesuffix(f" {high.split()[-1]}")
     return f"{low}–{high}"
 
 
