@@ -382,13 +382,15 @@ def alike_in_words(known: Mapping[str, Latency]) -> str:
 
 
 def interval(latency: Latency, with_unit: bool = False) -> str:
-    """The 95 % interval of a quantile in ms, or with its units; empty where the run cannot tell either bound."""
+    """The 95 % interval of a quantile in ms, or with the units that the quantile has not; empty where the run cannot
+    tell either bound."""
     if latency.low is None and latency.high is None:
         return ""
     low, high = ("?" if bound is None else said(bound, with_unit) for bound in (latency.low, latency.high))
-    if with_unit and high != "?":
-        # A unit of both is said once.
-        low = low.removesuffix(f" {high.split()[-1]}")
+    unit = f" {latency_in_words(latency.value).split()[-1]}"
+    if all(bound == "?" or bound.endswith(unit) for bound in (low, high)):
+        # The quantile before it has the same unit.
+        low, high = low.removesuffix(unit), high.removesuffix(unit)
     return f"{low}–{high}"
 
 
