@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from mqttlab.console import Console
-from mqttlab.digits import plain
+from mqttlab.digits import duration, plain
 from mqttlab.foreign import visible
 
 PHASES = {
@@ -124,9 +124,9 @@ def figures(line: dict[str, Any]) -> str:
     """The live figures of a tick in a few words."""
     parts = [f"{line['connected']} connected", f"{line['sent']} sent", f"{line['delivered']} delivered"]
     if line.get("latency_p50_ns") is not None:
-        parts.append(f"p50 {_time(line['latency_p50_ns'])}")
+        parts.append(f"p50 {duration(line['latency_p50_ns'])}")
     if line.get("latency_p99_ns") is not None:
-        parts.append(f"p99 {_time(line['latency_p99_ns'])}")
+        parts.append(f"p99 {duration(line['latency_p99_ns'])}")
     if line.get("emulator_lateness_p99_ns") is not None:
         parts.append(f"emulator late {line['emulator_lateness_p99_ns'] / 1e3:.0f} µs")
     if line.get("events_per_s") is not None:
@@ -195,7 +195,7 @@ def _latency(line: dict[str, Any]) -> list[str]:
     latency = line.get("latency", {})
     if not latency.get("count"):
         return []
-    percentiles = (f"{name} {_time(latency[f'{name}_ns'])}" for name in ("p50", "p90", "p99"))
+    percentiles = (f"{name} {duration(latency[f'{name}_ns'])}" for name in ("p50", "p90", "p99"))
     return [f"  latency of the last {latency['count']}: {', '.join(percentiles)}  {spark(latency)}"]
 
 
@@ -245,11 +245,6 @@ def _servers(line: dict[str, Any], before: dict[str, Any], passed_s: float) -> l
         percent = 100 * used_s / passed_s if passed_s > 0 else 0.0
         shown.append(f"  {server['server']}: {percent:.0f} % of a processor, {server['rss_bytes'] / 1e6:.0f} MB")
     return shown
-
-
-def _time(time_ns: int) -> str:
-    """A latency: of a second and more in seconds."""
-    return f"{_figure(time_ns / 1e6)} ms" if time_ns < 1e9 else f"{_figure(time_ns / 1e9)} s"
 
 
 def _figure(value: float) -> str:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import Head, told_table
-from mqttlab.digits import plain
+from mqttlab.digits import duration, plain
 from mqttlab.plan.events import Change, changes
-from mqttlab.report.text import duration, number
+from mqttlab.report.text import number
 from mqttlab.runs import Announced
 
 if TYPE_CHECKING:

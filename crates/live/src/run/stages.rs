@@ -228,10 +228,11 @@ impl Stages<'_, '_> {
         }
         self.sampler.begin_events(schedule.publish_from);
         while let Some(&event) = self.planned.take_due(Some(schedule.publish_from), self.control.now()) {
+            // Before it acts: a broker that is killed has closed its connections within a millisecond.
+            let at = self.control.now();
             if let Event::Server(event) = event {
                 self.change_server(event);
             }
-            let at = self.control.now();
             self.holds.take(event);
             self.sampler.event(at, EventKind::Change, event.name());
             self.say_change(at, event, false);
@@ -244,10 +245,10 @@ impl Stages<'_, '_> {
         let Some(desk) = &mut self.desk else { return };
         desk.attend(self.plan, self.control, conductor);
         while let Some(event) = self.desk.as_mut().and_then(|desk| desk.take_due(self.control.now())) {
+            let at = self.control.now();
             if let Event::Server(event) = &*event {
                 self.change_server(event);
             }
-            let at = self.control.now();
             self.holds.take(&event);
             self.sampler.event(at, EventKind::ChangeByHand, event.name());
             self.say_change(at, &event, true);
