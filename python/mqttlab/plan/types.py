@@ -743,7 +743,7 @@ PictureFormat = Literal["jpeg", "png"]
 """The format of a picture."""
 
 
-PingPlan = Literal["sent", "silence"]
+PingPlan = Literal["sent", "silence", "interval"]
 """What makes a client ping its broker, and leave one that does not answer."""
 
 
