@@ -39,7 +39,7 @@ LIMITS = {
 SYNONYMS = {
     "latency": "delay", "lag": "delay", "bandwidth": "rate", "throughput": "rate", "speed": "rate", "bitrate": "rate",
     "packet_loss": "loss", "loss_rate": "loss", "buffer": "queue", "limit": "queue", "clients": "count",
-    "frequency": "rate", "period": "interval", "every": "interval", "size": "payload", "message": "payload",
+    "frequency": "rate", "period": "interval", "size": "payload", "message": "payload",
     "topics": "topic", "time": "duration", "uplink": "up", "downlink": "down", "upload": "up", "download": "down",
     "hosts": "between", "shared": "link",
     "duration": "for", "action": "do", "start": "at", "target": "network",
@@ -50,7 +50,7 @@ SYNONYMS = {
 WRITTEN = dict.fromkeys(("simulate", "simulated", "simulation"), 'backend = "sim"')
 # What a field may be called only in a table that has it: elsewhere the word means something else.
 SYNONYMS_HERE = {"until": "to", "end": "to", "link": "network", "target": "network", "clients": "group", "kind": "do",
-                 "type": "do", "event": "do"}
+                 "type": "do", "event": "do", "every": "interval"}
 PACKET_WORDS = {"retain_handling": ("send", "new", "never")}
 """What scenarios call the numbers of an option (MQTT 5, 3.8.3.1)."""
 TABLE = "a table, such as { ... }"
