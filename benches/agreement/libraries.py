@@ -38,7 +38,7 @@ LIBRARIES = ("libmosquitto", "paho-mqtt")
 MQTT: dict[str, Values] = {"libmosquitto": {}, "paho-mqtt": {"ping": "interval"}}
 RECONNECT: dict[str, Values] = {
     "libmosquitto": {}, "paho-mqtt": {"reconnect": {"jitter": "0 %", "timeout": "5 s"}}}
-OUTAGE_S = (33, 47)
+OUTAGE_S = (33, 40)
 NS = 10**9
 BOUND = 0.02
 HEAD = f"""# Keep-alive of our client beside libmosquitto and paho-mqtt
@@ -131,7 +131,7 @@ CASES = (
     Case(name="seldom-1", words="publishes at QoS 1 every 23 s", qos=1, interval_s=23),
     Case(name="receives", words="receives at QoS 0 every 3.7 s", fed_s=3.7),
     Case(name="receives-1", words="receives at QoS 1 every 3.7 s", qos=1, fed_s=3.7),
-    Case(name="outage", words="subscriber, link down for 47 s", outage=True),
+    Case(name="outage", words="subscriber, link down for 40 s", outage=True),
 )
 
 
