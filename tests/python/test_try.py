@@ -107,7 +107,7 @@ WRONG = {
     "--transport quic": "--transport",
     "--clients -5": "--clients is -5, but must be 1 or more",
     "--nat 2sec": '--nat is "2 sec", but "sec" is not a unit of a length of time; did you mean "2 s"?',
-    "--ping never": '--ping is "never", but must be one of sent, silence',
+    "--ping never": '--ping is "never", but must be one of silence, interval, sent',
     "--will a/#": '--will is "a/#"',
     "--username lab --password-env MQTTLAB_UNSET": "environment variable MQTTLAB_UNSET, which is not set",
     "--password-env MQTTLAB_UNSET": "--password-env needs a `username` in MQTT 3.1.1",

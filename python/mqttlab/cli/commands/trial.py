@@ -36,8 +36,8 @@ NETWORK = (
 PROTOCOL = (
     ("mqtt", "VERSION", "3.1, 3.1.1 or 5.  [default: 3.1.1]"),
     ("keep-alive", "TIME", "Keep-alive.  [default: 60 s]"),
-    ("ping", "sent|silence", "What the keep-alive counts: time without anything sent, or without anything sent or "
-                             "heard.  [default: silence]"),
+    ("ping", "RULE", "When clients ping: silence as libmosquitto does, interval as paho-mqtt does, or sent: after a "
+                     "keep-alive without anything sent.  [default: silence]"),
     ("will", "TOPIC", "Topic of a last will, which every client has."),
     ("username", "NAME", "User name of all clients; {client} stands for a client's number."),
     ("password-env", "VARIABLE", "The environment variable that has the password."),
