@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polars as pl
 
-from mqttlab import __version__
 from mqttlab.analysis import COSTS, SERVERS, Analysis, Cost, ExperimentDesign, Factor, Judged, analyse, costs_of
 from mqttlab.digits import plain
 from mqttlab.experiments import ExperimentDirectory, ExperimentError
@@ -18,6 +17,7 @@ from mqttlab.experiments.found import sentences
 from mqttlab.experiments.model import Repetitions
 from mqttlab.experiments.thresholds import judge
 from mqttlab.recording import RecordingError
+from mqttlab.version import __version__
 
 RECORDINGS_MOST = 60
 Named = Callable[[str], list[Path] | None]

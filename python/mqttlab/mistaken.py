@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,6 +25,9 @@ HEAD_BYTES = 4096
 OF_BROKERS = ("mosquitto version ", "New client connected from ", "Received PUBLISH from ", "Sending PUBLISH to ",
               "mqtt_packet_received", "mqtt_packet_sent")
 TABLE = "is a table"
+# A line of YAML; a field of TOML has an equals sign, and a heading brackets.
+_YAML = re.compile(r"---|%YAML|(- )?[A-Za-z_][\w -]*:(\s|$)")
+_OF_TOML = re.compile(r"^\s*(\[\[?[\w.-]+\]|[\w.-]+\s*=)", re.MULTILINE)
 NAMES_MAX = 4
 NAMED_MAX = 20
 COMPARED_MAX = 1_000
@@ -58,11 +62,31 @@ def text_is(text: str, path: Path) -> str | None:
         return f"is an HTML page{_part_of(path)}"
     if any(words in text for words in OF_BROKERS) and path.suffix != ".toml":
         return f"is a broker's log; import it with: mqttlab import log {path}"
-    if text.lstrip().startswith("{"):
+    if text.lstrip().startswith(("{", "[{")) and _is_json(text):
         return f"is JSON{_part_of(path)}"
+    bare = next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
+    if path.suffix.lower() in (".yaml", ".yml") or (_YAML.match(bare) and not _OF_TOML.search(text)):
+        return "is YAML"
+    if first.startswith("publisher,sequence,"):
+        # A name with a quote in it is written by others.
+        return f"{TABLE} of a recording's messages; a scenario replays it: publish = {{ replay = \"{path}\" }}"
     if path.suffix == ".csv" or (first.count(",") >= 2 and "=" not in first and first[:1] not in "#["):
         return f"{TABLE}{_part_of(path)}; a table of messages is imported with: mqttlab import log {path}"
     return None
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is JSON, as far as it was read."""
+    import json  # only where a file is not what it should be
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        # What was cut off goes on behind its end; so does an inline table that somebody takes for a file.
+        return error.pos >= len(text) - 1 or '":' in text
+    except RecursionError:
+        return True
+    return True
 
 
 def _directory(path: Path) -> str:

@@ -17,9 +17,8 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from mqttlab.digits import plain
+from mqttlab.digits import TIME_UNITS, plain
 
-TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9,
               "B/s": 8, "kB/s": 8 * 10**3, "MB/s": 8 * 10**6}
 SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "KiB": 2**10, "MiB": 2**20}

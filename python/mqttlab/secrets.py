@@ -232,6 +232,9 @@ def from_file(path: Path) -> str:
 
 _NAME = re.compile(r"pass(?:word|wd|phrase)|(?:^|_)pw(?:$|_)|secret|token|credential|(?:api|access|private|shared|psk)"
                    r"_?key|(?:^|_)psk(?:$|_)", re.IGNORECASE)
+# What stands for an address, a port or a name is filled in later, also behind an option that others use for a password:
+# -p of mosquitto_sub.
+_PLACEHOLDER = re.compile(r"\{(?:[a-z]+_)?(?:address|port)\}|\{client_id\}|\{group\}|\{client\}")
 _OPTION = re.compile(r"-P|--?[a-z-]*(?:pw|password|passwd|passphrase|token|secret|psk)", re.IGNORECASE)
 _GIVEN = re.compile(r"(--?[a-z-]*(?:pw|password|passwd|passphrase|token|secret|psk)=).+", re.IGNORECASE | re.DOTALL)
 _LINE = re.compile(r"^[ \t\"']*[\w.-]*(?:password|passwd|passphrase|secret|token|psk)[\"']?[ \t]*[=: ][ \t]*\S",
@@ -253,8 +256,9 @@ def is_secret_variable(name: str, value: str) -> bool:
 
 
 def is_secret_argument(before: str, argument: str) -> bool:
-    """Whether an argument of a command looks like a secret."""
-    return _OPTION.fullmatch(before) is not None or _GIVEN.fullmatch(argument) is not None or is_secret_text(argument)
+    """Whether an argument of a command looks like a secret. A placeholder does not."""
+    return _PLACEHOLDER.fullmatch(argument) is None and (
+        _OPTION.fullmatch(before) is not None or _GIVEN.fullmatch(argument) is not None or is_secret_text(argument))
 
 
 def is_secret_text(text: str) -> bool:

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from mqttlab import export, figures, metrics
 from mqttlab.cli.explain import show_explanation
+from mqttlab.digits import duration
 from mqttlab.recording import Recording
 from mqttlab.report import attribution, terminal, write_html
-from mqttlab.report.text import duration, moment, unit
+from mqttlab.report.text import moment, unit
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values

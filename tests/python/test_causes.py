@@ -27,7 +27,8 @@ EVIDENCE: dict[str, list[tuple[str, str]]] = {
          "the cause `publisher_queue` in the table of messages, which the client writes when it drops one")],
     "python/mqttlab/metrics/fates.py": [
         ("the broker's queue was full",
-         "the cause `queue_full`, from the simulated broker or from a line of a broker's log")],
+         "the cause `queue_full`, from the simulated broker or from a line of a broker's log"),
+        ("its queue was full", "the cause `queue_full` of a frame, from the link that dropped it")],
     "python/mqttlab/metrics/headline.py": [
         ("no connection, or the client's queue was full",
          "messages with the fate unsent: both ways are named, neither chosen")],

@@ -19,6 +19,7 @@ from mqttlab.figures.marks import DRAWN_MAX, NAMED_MAX, Mark, mark
 from mqttlab.figures.style import blank
 from mqttlab.recording import Recording
 from mqttlab.report import changes, headline
+from mqttlab.report.answer import lines
 from mqttlab.report.html import page
 from mqttlab.scenario.threshold import Measured
 from recordings import Message, S, write
@@ -61,9 +62,10 @@ def test_what_followed_from_an_outage_is_counted(tmp_path: Path) -> None:
         "change_silence_s": pytest.approx(2.2),
         "change_flow_back_s_p50": pytest.approx(0.11), "change_flow_back_s_max": pytest.approx(0.11),
         "change_flows_not_back": 0, "change_undelivered": 20, "change_late": 1, "change_duplicates": 1,
-        # The publisher's connection is closed at 9.9 s, within the measurement, and it does not come back.
-        "change_connections_lost": 2, "change_connects_per_s_max": 1, "change_reconnected_s_p50": pytest.approx(0.5),
-        "change_reconnected_s_max": None, "change_not_reconnected": 1,
+        # The publisher closes its connection at 9.9 s, within the measurement: as planned, so that is no loss.
+        "change_connections_lost": 1, "change_connects_per_s_max": 1, "change_reconnected_s_p50": pytest.approx(0.5),
+        "change_reconnected_s_max": pytest.approx(0.5), "change_not_reconnected": 0,
+        "change_backlog": 20, "change_backlog_through_s": None, "change_backlog_undelivered": 20,
         # Those of 5 s, 5.1 s and 5.2 s, of which the first took 0.3 s.
         "change_waiting_max": 2, "change_server_cpu_percent_max": None, "change_wills": None,
         "change_will_s_p50": None, "change_will_s_max": None, "change_retained_again": 0}
@@ -93,6 +95,7 @@ def test_a_storm_is_counted_where_its_second_is_fullest_and_late_is_later_than_b
     [found] = metrics.changes(outage(tmp_path / "run", events=events)).rows(named=True)
     # From 6.0 s to 7.0 s, without its end: ten, and those of 6.5 s + 0.082 s × n below 7 s.
     assert found["change_connects_per_s_max"] == 10 + sum(at < 7 for at in back[10:22])
+    assert found["change_reconnected_s_max"] == pytest.approx(10), "in the cool-down, after the measurement's end"
     # That at 5 s alone took more than the others' 10 ms; nothing was due before an event at 0 s.
     assert found["change_late"] == 1
     planned = [link("wan down", 0, "down"), link("wan up", 5, "up")]
@@ -120,7 +123,66 @@ def test_an_event_that_never_ended_counts_from_its_begin(tmp_path: Path) -> None
     [found] = metrics.changes(recording).rows(named=True)
     assert found["change_lasted_s"] is None
     assert found["change_flow_back_s_max"] == pytest.approx(2.11), "since the event, for it did not end"
-    assert changes.sentence(recording) == "at 3 s wan down, flow back 2.1 s after it"
+    assert changes.sentence(recording) == "at 3 s wan down", "nothing waited for it"
+
+
+def fleet(directory: Path, messages: list[Message], back: list[float | None], **more: Any) -> str:
+    """What is said of clients that lose their connection in an outage from 3 s to 5 s and are back then."""
+    events = [row(3, "change", "wan down"), row(5, "change", "wan up")]
+    events += [row(3.5, "disconnect", "reset", client) for client in range(len(back))]
+    events += [row(at, "connack", client=client) for client, at in enumerate(back) if at is not None]
+    return changes.sentence(Recording.open(write(directory, messages, **{
+        "events": events, "planned": [link("wan down", 3, "down"), link("wan up", 5, "up")], **more})))
+
+
+def test_after_an_event_is_said_when_all_were_back_and_the_backlog_was_through(tmp_path: Path) -> None:
+    """A publisher's interval of 4 s is no part of it: the flow is back after 3 s, and all was as before after 0.7 s."""
+    messages = [Message(0), Message(20), Message(40, 1700, qos=1), Message(80)]
+    said = fleet(tmp_path / "run", messages, [5.6, 4.0])
+    assert said == ("at 3 s wan down for 2 s, all 2 connected again 600 ms after its end, the backlog was through 700 "
+                    "ms after its end")
+    [found] = metrics.changes(Recording.open(tmp_path / "run")).rows(named=True)
+    assert found["change_flow_back_s_max"] == pytest.approx(3.01)
+    assert (found["change_backlog"], found["change_backlog_through_s"], found["change_backlog_undelivered"]) == (
+        1, pytest.approx(0.7), 0)
+
+
+@pytest.mark.parametrize(("messages", "back", "said"), [
+    ([Message(0)], [], ""),
+    # Messages are on their way at any instant: that of 4.995 s came as fast as any.
+    ([Message(0, 200), Message(49, 200)], [], ""),
+    ([Message(0), Message(49, 200)], [], ", the backlog was through 100 ms after its end"),
+    ([Message(0)], [5.5], ", 1 client connected again 500 ms after its end"),
+    ([Message(0)], [4.5, 4.6], ", all 2 connected again by its end"),
+    ([Message(0)], [5.5, None, 9.0], ", 2 of 3 connected again"),
+    ([Message(0)], [None], ", 0 of 1 connected again"),
+    # The measurement ends at 10 s.
+    ([Message(0), Message(40, 9000)], [12.5],
+     ", 1 client connected again 7.5 s after its end, the backlog was through 8 s after its end"),
+    ([Message(0), Message(40, 2000), Message(41, None, fate="under_way"), Message(42, None, fate="unsent")], [],
+     ", 2 of 3 backlog messages not delivered"),
+    ([Message(0), Message(40, None, fate="lost")], [], ", 1 message due before its end not delivered"),
+])
+def test_what_is_said_after_an_event(
+        messages: list[Message], back: list[float | None], said: str, tmp_path: Path) -> None:
+    assert fleet(tmp_path / "run", messages, back) == f"at 3 s wan down for 2 s{said}"
+
+
+def test_a_backlog_is_later_than_its_own_flow_is(tmp_path: Path) -> None:
+    """Pictures of another flow take 2.5 s without any event, and hide no message that took 1.2 s for 10 ms."""
+    messages = [Message(0), Message(1, 2500, qos=1), Message(40, 1200), Message(45, 2500, qos=1)]
+    assert fleet(tmp_path / "run", messages, []).endswith(" for 2 s, the backlog was through 200 ms after its end")
+    # Of a flow without messages before the event nothing else is known than what others take.
+    messages[0] = Message(60)
+    assert fleet(tmp_path / "none", messages, []).endswith("wan down for 2 s")
+
+
+def test_who_is_back_only_after_the_next_event_is_not_back_before_it(tmp_path: Path) -> None:
+    planned = [link("wan down", 3, "down"), link("wan up", 5, "up"), link("wan slow", 6, "down")]
+    changed = [row(3, "change", "wan down"), row(5, "change", "wan up"), row(6, "change", "wan slow")]
+    events = [*changed, row(3.5, "disconnect", "reset", 1), row(7, "connack", client=1)]
+    assert fleet(tmp_path / "run", [Message(0)], [], planned=planned, events=events) == (
+        "at 3 s wan down for 2 s, 0 of 1 connected again; at 6 s wan slow")
 
 
 def test_a_flow_that_did_not_come_back_has_no_time(tmp_path: Path) -> None:
@@ -188,7 +250,7 @@ def test_recordings_without_events_have_none(tmp_path: Path) -> None:
 
 def test_terminal_page_and_json_tell_the_events(tmp_path: Path) -> None:
     recording = outage(tmp_path / "run")
-    words = "at 3 s wan down for 2 s, flow back 110 ms after its end"
+    words = "wan down for 2 s, 1 client connected again 500 ms after its end, 20 messages due before its end not"
     short = CliRunner().invoke(main, ["report", str(tmp_path / "run")])
     assert words in " ".join(short.output.split()), short.output
     whole = CliRunner().invoke(main, ["report", "--full", str(tmp_path / "run")])
@@ -197,10 +259,19 @@ def test_terminal_page_and_json_tell_the_events(tmp_path: Path) -> None:
     told = json.loads(json.dumps(headline.document(recording)))["events"]
     assert told[0]["event"] == "wan down"
     assert told[0]["change_undelivered"] == 20
-    assert "change_reconnected_s_max" not in told[0], "nobody knows"
+    assert told[0]["change_reconnected_s_max"] == pytest.approx(0.5)
+    assert "change_backlog_through_s" not in told[0], "never"
     shown = page(recording)
     assert words in shown
     assert ">Events</h2>" in shown
+
+
+def test_events_stand_before_what_a_full_screen_leaves_out(tmp_path: Path) -> None:
+    recording = outage(tmp_path / "run")
+    shown = lines(headline.told(recording))
+    [events] = [place for place, line in enumerate(shown) if line.startswith("events")]
+    [connections] = [place for place, line in enumerate(shown) if line.startswith("connections")]
+    assert events < connections
 
 
 def test_figures_over_time_have_marks_in_their_own_time(tmp_path: Path) -> None:
@@ -223,12 +294,12 @@ def test_figures_over_time_have_marks_in_their_own_time(tmp_path: Path) -> None:
 
 
 def test_many_marks_have_no_names_and_very_many_are_not_drawn() -> None:
-    for count, names, lines in ((NAMED_MAX, NAMED_MAX, NAMED_MAX), (NAMED_MAX + 1, 0, NAMED_MAX + 1),
+    for count, names, drawn in ((NAMED_MAX, NAMED_MAX, NAMED_MAX), (NAMED_MAX + 1, 0, NAMED_MAX + 1),
                                 (DRAWN_MAX + 50, 0, DRAWN_MAX)):
         figure = mark(blank("x", "run time (s)", "y"), [
             Mark(name=f"{place} " + "long " * 20, at_s=place, until_s=None) for place in range(count)])
         assert len(figure.layout.get("annotations", ())) == names
-        assert len(figure.layout["shapes"]) == lines
+        assert len(figure.layout["shapes"]) == drawn
         assert all(len(note["text"]) <= 32 for note in figure.layout.get("annotations", ()))
 
 

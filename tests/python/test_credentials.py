@@ -45,9 +45,9 @@ def scenario(mqtt: dict[str, Any], *, count: int = 3, backend: str = "sim", **mo
                     "publish": {"topic": "t/{client}", "qos": 1, "payload": "30 B", "interval": "200 ms"}}], **more}
 
 
-def made(values: dict[str, Any], directory: Path) -> Recording:
+def made(values: dict[str, Any], directory: Path, verdict: str = "complete") -> Recording:
     outcome = perform(Job(compile_plan(parse_values(values)), directory), lambda line: None)
-    assert outcome.verdict == "complete", outcome.reason
+    assert outcome.verdict == verdict, outcome.reason
     return Recording.open(directory)
 
 
@@ -225,7 +225,8 @@ def test_mosquitto_lets_in_who_has_the_right_password(
                       broker={"kind": "external", "address": "127.0.0.1", "port": broker()})
     del values["networks"]
     values["groups"][0]["reconnect"] = {"enabled": False}
-    recording = made(values, tmp_path / "run")
+    # Where a broker elsewhere accepts none of the clients, there is nothing to measure.
+    recording = made(values, tmp_path / "run", "incomplete" if way == "wrong" else "complete")
     accepted = recording.table("events").filter(pl.col("kind").cast(pl.String) == "connack")["client"].to_list()
     if way == "wrong":
         assert not accepted

@@ -11,6 +11,7 @@ import pytest
 
 from dashboards import Visitor, dashboard, three_runs, visitor
 from mqttlab import figures as figures_package
+from mqttlab.dashboard.pages.runs import STRUCK_OUT
 
 PARTS = ("Messages", "Over time", "Where the time went", "Network", "Message by message", "Files and provenance")
 
@@ -262,6 +263,43 @@ def test_dark_and_light_are_kept(somebody: Visitor) -> None:
     somebody.go("/run/plain?part=network")
     assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == after
     page.get_by_role("button", name="Theme").click()
+
+
+def test_who_has_chosen_no_theme_has_the_systems_also_when_it_changes(somebody: Visitor) -> None:
+    """The first visit stored the theme that the system had then, and later ones kept it."""
+    page = somebody.page
+
+    def wears(theme: str) -> None:
+        page.wait_for_function("(theme) => document.documentElement.dataset.theme === theme", arg=theme)
+
+    page.emulate_media(color_scheme="light")
+    somebody.go("/")
+    page.evaluate("() => window.localStorage.removeItem('theme')")
+    somebody.go("/")
+    wears("light")
+    page.emulate_media(color_scheme="dark")
+    wears("dark")
+    somebody.go("/")
+    wears("dark")
+    # One's own choice stays, whatever the system does; to go back to the system's is no choice.
+    page.get_by_role("button", name="Theme").click()
+    wears("light")
+    somebody.ready()
+    page.emulate_media(color_scheme="light")
+    page.emulate_media(color_scheme="dark")
+    somebody.go("/")
+    wears("light")
+    page.get_by_role("button", name="Theme").click()
+    wears("dark")
+    somebody.ready()
+    page.emulate_media(color_scheme="light")
+    wears("light")
+
+
+def test_what_still_runs_is_not_struck_out(somebody: Visitor) -> None:
+    struck_out = {verdict: somebody.page.evaluate(f"(params) => Boolean({STRUCK_OUT})", {"data": {"verdict": verdict}})
+                  for verdict in ("valid", "running", "not valid", "incomplete")}
+    assert struck_out == {"valid": False, "running": False, "not valid": True, "incomplete": True}
 
 
 def test_all_of_it_by_keyboard(somebody: Visitor) -> None:

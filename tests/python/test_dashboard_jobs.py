@@ -24,12 +24,15 @@ from mqttlab.dashboard.configure.drafts import Draft
 from mqttlab.dashboard.configure.forms import FIELDS, followed, settled
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import configure, live
+from mqttlab.dashboard.pages import runs as runs_page
 from mqttlab.dashboard.store import Store
 from mqttlab.dashboard.watch import TICKS_KEPT, Followed, Watch, shown
 from mqttlab.networks import MODELS
 from mqttlab.queue import QueuedJob
 from mqttlab.recording import Recording
+from mqttlab.runs.machine import live_alone
 from mqttlab.scenario import Scenario, ScenarioError
+from queued import job
 from test_dashboard_pages import text_of
 
 SHORT = replace(Draft(), backend="sim", duration="2 s", delay="100 ms", nodes=2, qos="1")
@@ -279,3 +282,34 @@ def test_every_field_that_is_a_path_is_refused_from_the_browser() -> None:
 
     found = named(Scenario.model_json_schema())
     assert found >= {"path", "authority"} and found <= set(drafts.REFUSED)
+
+
+def test_a_run_that_waits_for_another_says_for_which_and_draws_nothing_yet(tmp_path: Path) -> None:
+    """Once "running: starting", and six figures of which each said that the recording has nothing that it shows."""
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    assert live.standing(Jobs(runs, tmp_path / "queue"), Watch(Jobs(runs, tmp_path / "queue"))) is None
+    with live_alone(what="runs/the-first"), queue_below(tmp_path) as queue:
+        waits = job(runs / "second", backend="live")
+        queue.submit(waits)
+        jobs = Jobs(runs, queue.directory)
+        watch = Watch(jobs)
+        deadline = time.monotonic() + 60
+        while not watch.of(waits.identifier).waiting and time.monotonic() < deadline:
+            time.sleep(0.1)
+        told = live.told(jobs, watch)
+        assert told["jobs"][waits.identifier]["phase"] == (
+            "waiting for the live run in runs/the-first to end: live runs have the machine to themselves")
+        assert f"{waits.identifier} waiting" in told["signature"]
+        shown = str(live.frame(Store(runs), jobs, watch))
+        assert "waits: waiting " in shown and "the live run in runs/the-first" in shown
+        assert "figure/messages.json" not in shown
+        told_on_runs = text_of(runs_page.page(Store(runs), {}, live.standing(jobs, watch)))
+        assert "0 running, 1 waiting. " in told_on_runs
+        assert "waits: waiting for the live run in runs/the-first to end" in told_on_runs
+        # When it begins the frame is made anew, with figures.
+        followed = watch.of(waits.identifier)
+        followed.hear({"event": "phase", "phase": "setup", "at_ns": 0, "length_ns": 0})
+        assert f"{waits.identifier} running" in live.told(jobs, watch)["signature"]
+        assert "figure/messages.json" in str(live.frame(Store(runs), jobs, watch))
+        queue.cancel()

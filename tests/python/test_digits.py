@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mqttlab.digits import plain
+from mqttlab.digits import duration, plain
 from mqttlab.quantity import rate_words
-from mqttlab.report.text import duration, number, rounded
+from mqttlab.report.text import number, rounded
 from mqttlab.statistics.drift import Drift
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "mqttlab"
@@ -31,12 +31,22 @@ def test_a_number_has_no_power_of_ten(value: float, digits: int, words: str) -> 
 
 
 def test_sentences_of_reports_have_none_either() -> None:
-    assert rounded("after a cool-down of 2640.123 s") == "after a cool-down of 2,640 s"
+    assert rounded("after a cool-down of 2640.123 s, late 119810.200 ms") == "after a cool-down of 44 min, late 120 s"
+    assert rounded("0.12345 ms, 1234567 us, 42.5 s and 65535 ms") == "0.123 ms, 1,234,567 us, 42.5 s and 65.5 s"
     assert number(0.0000088) == "0.0000088" and number(8.8e6) == "8,800,000"
-    assert duration(2_640_123_000_000) == "2,640 s"
     assert rate_words(0.00001) == "0.00001 bit/s" and rate_words(5e12) == "5,000 Gbit/s"
     assert "p < 0.0001," in Drift(rho=-0.99, p=3e-12, n=20).words()
     assert "p = 0.0016," in Drift(rho=-0.87, p=0.0016, n=9).words()
+
+
+@pytest.mark.parametrize(("ns", "words"), [
+    (None, "–"), (0, "0 s"), (999, "999 ns"), (1500, "1.5 µs"), (9_999_000_000, "10 s"), (119_810_200_000, "120 s"),
+    (32_640_000_000, "32.6 s"), (599_400_000_000, "599 s"), (599_900_000_000, "10 min"),
+    (1_085_630_000_000, "18.1 min"), (7_199_900_000_000, "2 h"), (90 * 3600 * 10**9, "90 h"),
+    (-1_085_630_000_000, "-18.1 min"),
+])
+def test_a_length_of_time_has_the_unit_in_which_people_say_it(ns: int | None, words: str) -> None:
+    assert duration(ns) == words
 
 
 def test_numbers_are_written_by_their_owner() -> None:

@@ -14,7 +14,7 @@ from mqttlab import metrics
 from mqttlab.metrics.disconnections import in_words
 from mqttlab.recording import Recording
 from mqttlab.report import headline, terminal, write_html
-from mqttlab.report.answer import lines
+from mqttlab.report.answer import _further, lines
 from mqttlab.report.document import document
 from mqttlab.report.text import verdict
 from mqttlab.runs import Job, perform
@@ -184,3 +184,12 @@ def test_clients_that_nobody_answers_say_so(tmp_path: Path) -> None:
     # The reason is the one that the client's own events have, and what helps stands beside it.
     assert reason.startswith(f"1 of 1 clients never connected: {told['reason'][0]}; see the network's loss and delay")
     assert "events.parquet" not in reason
+
+
+@pytest.mark.parametrize(("rows", "said"), [
+    ("a1 b1", ""), ("a1 b1 c1", "; the same in 1 more group"), ("a1 b1 c1 d1", "; the same in 2 more groups"),
+    ("a1 b1 c2", "; 1 more reason"), ("a1 a2 b1 b3", "; 1 more reason, the same in 1 more group"),
+])
+def test_a_reason_of_another_group_is_no_further_reason(rows: str, said: str) -> None:
+    """Once "1 more reason", which was the same one of another group."""
+    assert _further([{"group": row[0], "reason": row[1]} for row in rows.split()]) == said

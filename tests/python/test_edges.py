@@ -40,10 +40,11 @@ HARMLESS = {"base64", "schemars", "serde", "serde_json", "sha1"}
 # Every room may raise the package's errors, read files, make some that go again, and make the text of others fit to be
 # shown.
 EVERYWHERE = {"digits", "errors", "files", "foreign", "mistaken", "plurals", "samples", "scratch", "secrets",
-              "toml_reader"}
+              "toml_reader", "version"}
 # By module or package of python/mqttlab; each has a row.
 PYTHON = {
     "errors": set(),
+    "version": set(),
     "files": set(),
     "mistaken": set(),
     "digits": set(),
@@ -85,6 +86,7 @@ PYTHON = {
     "calibration": {"recording", "plan"},
     "analysed": {"analysis", "experiments", "recording"},
     "experiment_answers": {"analysed", "experiments", "report"},
+    "interface": {"analysed", "analysis", "comparison", "experiments", "metrics", "recording", "report"},
     "catalog": {"quantity", "engine", "recording", "metrics"},
     "queue": {"engine", "runs", "catalog"},
     "studies": {"experiments", "networks", "scenario", "engine", "runs", "recording", "metrics", "statistics", "plan"},

@@ -19,6 +19,7 @@ import pytest
 
 import processes
 from mqttlab.catalog import Catalog
+from mqttlab.cli import experiments
 from mqttlab.cli.experiments import _say_detectable
 from mqttlab.console import Console
 from mqttlab.experiments import ExperimentDirectory
@@ -247,6 +248,26 @@ def test_a_dry_run_starts_nothing_and_says_what_would_run(tmp_path: Path) -> Non
     assert {run.kind for run in runs} == {"pilot"} and len({run.seed for run in runs}) == 3
     # Pilot runs are no results.
     assert len(ExperimentDirectory.open(tmp_path / "runs" / "loss").pending()) == 49
+
+
+@pytest.mark.parametrize(("asked", "said"), [
+    # It counted the 15 runs of the design as pilots, and pilots as runs of the design.
+    (3, "going on: 1 of 3 runs are done"), (1, "going on: 1 of 1 runs are done"),
+    (None, "going on: 15 of 49 runs are done")])
+def test_pilots_and_runs_of_the_design_are_counted_apart(
+        asked: int | None, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(experiments, "most", lambda experiment: 49)
+    kinds = [("run", 14), ("control", 1), ("pilot", 1)]
+    done = [SimpleNamespace(kind=kind, state="done", block=block, seconds=1.0)
+            for kind, count in kinds for block in range(count)]
+    done += [SimpleNamespace(kind="pilot", state="done", block=7, seconds=1.0),
+             SimpleNamespace(kind="pilot", state="failed", block=1, seconds=1.0)] if asked else []
+    directory = SimpleNamespace(runs=lambda: done, experiment=None)
+    pilots = None if asked is None else [SimpleNamespace(block=block) for block in range(asked)]
+    screen = experiments._Screen(Console(width=80), cast(Any, directory), cast(Any, pilots), 1, lambda record: None)
+    with screen.shown():
+        pass
+    assert capsys.readouterr().out.strip() == said
 
 
 def test_runs_that_do_not_differ_show_no_smallest_difference_of_zero(capsys: pytest.CaptureFixture[str]) -> None:

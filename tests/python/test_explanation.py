@@ -7,6 +7,8 @@ import sys
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import polars as pl
@@ -15,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from conversations import Conversation
 from mqttlab.cli import main
-from mqttlab.explanation import Story, cause, head, ladder, tell, write
+from mqttlab.explanation import Story, cause, head, ladder, tell, words, write
 from mqttlab.explanation.diagram import Ladder
 from mqttlab.explanation.layout import CLEAR, LINE, Place, scale
 from mqttlab.explanation.story import Happening
@@ -84,7 +86,7 @@ def test_a_round_trip_is_not_called_a_delayed_acknowledgement(tmp_path: Path) ->
 
 def test_a_lost_frame_and_its_repetition_are_marked(tmp_path: Path) -> None:
     told = story(lost().write(tmp_path))
-    assert "lost (1 lost frame). Frame 2 was sent again." in cause(told)
+    assert "lost (1 lost frame: random loss). Frame 2 was sent again." in cause(told)
     text = "\n".join(ladder(told))
     assert "──✕" in text
     assert "lost: random loss" in text
@@ -287,3 +289,24 @@ def test_what_was_sent_before_the_time_that_is_read_may_be_waited_for(
     monkeypatch.setattr(sys.modules[evidence.__module__], "AROUND_NS", -begins_after_ns)
     few = evidence(recording, [leg])
     assert cause(tell(recording, few, leg)) == cause(whole)
+
+
+@pytest.mark.parametrize(("lost", "said"), [
+    # It said only how many, and the ladder alone said why.
+    (["nat forgot"] * 17, "17 lost frames: the NAT had forgotten the connection"),
+    (["random loss", "queue full", "random loss"], "3 lost frames: 2 random loss, 1 its queue was full"),
+    # A capture does not know why.
+    (["dropped", "random loss"], "2 lost frames: 1 random loss"), (["dropped"], "1 lost frame"),
+    ([], "no lost frame was recorded"),
+])
+def test_lost_frames_have_their_causes_as_far_as_they_are_known(lost: list[str], said: str) -> None:
+    arrows = [SimpleNamespace(lost=one) for one in [*lost, None]]
+    assert words._frames(cast(Any, SimpleNamespace(arrows=arrows))) == said
+    told = words._missing(cast(Any, SimpleNamespace(arrows=arrows)))
+    assert (f"({said})" in told) is bool(lost)
+
+
+def test_a_wait_of_minutes_is_said_in_minutes() -> None:
+    """It said 1085.63 s."""
+    assert [words.ms(ns) for ns in (9_999_000_000, 32_640_000_000, 1_085_630_000_000)] == [
+        "9999.0 ms", "32.6 s", "18.1 min"]

@@ -27,7 +27,10 @@ def test_csv_and_parquet_hold_the_recordings_tables_and_the_reports(tmp_path: Pa
     recording = Recording.open(RUN)
     for name in TABLES:
         if (RUN / f"{name}.parquet").is_file():
-            assert pl.read_parquet(tmp_path / "parquet" / f"{name}.parquet").equals(recording.table(name))
+            # What became of each client's messages stands behind its own columns.
+            written = pl.read_parquet(tmp_path / "parquet" / f"{name}.parquet")
+            assert written.select(recording.table(name).columns).equals(recording.table(name))
+            assert written.width == recording.table(name).width or name == "clients"
             assert seen.count(name) == 1
     assert pl.read_csv(tmp_path / "csv" / "packets.csv").height == recording.table("packets").height
 

@@ -197,7 +197,7 @@ def test_a_broker_that_stands_still_by_itself_makes_the_run_not_valid(
 
 
 @pytest.mark.parametrize(("exact", "words"), [
-    ("nothing arrived after 2641.123 s of the run", "nothing arrived after 2,641 s of the run"),
-    ("12345.678 ms late", "12,346 ms late"), ("0.000123 s", "0.000123 s"), ("4.8215 s", "4.82 s")])
+    ("nothing arrived after 2641.123 s of the run", "nothing arrived after 44 min of the run"),
+    ("12345.678 ms late", "12.3 s late"), ("0.000123 s", "0.000123 s"), ("4.8215 s", "4.82 s")])
 def test_times_of_verdicts_are_read_without_powers_of_ten(exact: str, words: str) -> None:
     assert rounded(exact) == words

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from mqttlab import metrics
-from mqttlab.metrics.application import FINEST, is_once
+from mqttlab.metrics.application import is_once
+from mqttlab.metrics.flow import FLOW
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.report import coverage
 from mqttlab.statistics import batch_means_ci95
@@ -221,7 +222,7 @@ def test_what_could_not_be_derived_is_tried_again(tmp_path: Path) -> None:
     assert recording.derived("of the test", lambda _: pl.DataFrame({"derived": [1]})).height == 1
 
 
-@pytest.mark.parametrize("by", [(), ("qos",), ("publisher_group", "qos"), FINEST])
+@pytest.mark.parametrize("by", [(), ("qos",), ("publisher_group", "qos"), FLOW])
 def test_a_run_that_ended_before_its_measurement_has_an_empty_table(tmp_path: Path, by: tuple[str, ...]) -> None:
     recording = Recording.open(write(tmp_path, [Message(number, phase="warm_up") for number in range(3)]))
     assert metrics.application(recording, by).is_empty()
@@ -235,7 +236,7 @@ def test_a_table_whose_rows_are_anothers_says_the_same_as_one_of_its_own(tmp_pat
     alike = Recording.open(write(tmp_path / "alike", rows))
     apart = Recording.open(write(tmp_path / "apart", [*rows, Message(40, None, subscriber=None, fate="unsent")]))
     levels = [metrics.application(of) for of in (alike, apart)]
-    assert [metrics.application(of, FINEST).height for of in (alike, apart)] == [2, 3]
+    assert [metrics.application(of, FLOW).height for of in (alike, apart)] == [2, 3]
     assert levels[0].columns == levels[1].columns
     assert levels[0].filter(qos=1).equals(levels[1].filter(qos=1))
     assert levels[1]["messages_unsent"].to_list() == [1, 0]

@@ -32,6 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("qos.toml").write_text('scenario = "fleet.toml"\n', encoding="utf-8")
     Path("broken.toml").write_text("[[groups\n", encoding="utf-8")
     Path("messages.csv").write_text("topic,sent\nx,1\n", encoding="utf-8")
+    Path("exported.csv").write_text("publisher,sequence,topic\n0,0,x\n", encoding="utf-8")
     Path("trace.pcap.gz").write_bytes(gzip.compress(b"\xd4\xc3\xb2\xa1"))
     Path("log.gz").write_bytes(gzip.compress(b"log"))
     return tmp_path
@@ -50,6 +51,8 @@ WHAT = {
     "fleet.toml": "is a scenario; run it with: mqttlab run fleet.toml",
     "qos.toml": "is an experiment; run it with: mqttlab experiment qos.toml",
     "messages.csv": "is a table; a table of messages is imported with: mqttlab import log messages.csv",
+    "exported.csv": "is a table of a recording's messages; a scenario replays it: publish = { replay = "
+                    "\"exported.csv\" }",
     "trace.pcap.gz": "is a capture; import it with: mqttlab import capture trace.pcap.gz",
     "log.gz": "is a compressed file; unpack it, or import it with mqttlab import, if it is a capture or a log",
     "broken.toml": None, "nowhere": None,
@@ -72,6 +75,35 @@ def test_commands_say_so_in_one_line(words: tuple[str, ...], said: str, place: P
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert said in line
+
+
+@pytest.mark.parametrize(("name", "text", "what"), [
+    ("load.yaml", "name: a\ngroups:\n  - name: b\n", "is YAML"), ("load.toml", "# a load\n---\nname: a\n", "is YAML"),
+    ("load.txt", "- name: a\n  count: 3\n", "is YAML"), ("load.json", '{"name": "a", "groups": []}', "is JSON"),
+    ("loads.json", '[{"name": "a"}]', "is JSON"), ("cut.json", '{"name": "a", "groups": [', "is JSON"),
+])
+@pytest.mark.parametrize("command", ["run", "check", "experiment"])
+def test_a_scenario_in_another_language_is_told_its_own(
+    command: str, name: str, text: str, what: str, tmp_path: Path,
+) -> None:
+    """Once "is not TOML: expected '=' after a key", and "is JSON"."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    done = mqttlab(command, name, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2, f"mqttlab: {name}: {what}; scenarios and experiments are TOML; mqttlab new writes one\n")
+
+
+def test_toml_with_a_slip_is_not_taken_for_another_language(tmp_path: Path) -> None:
+    (tmp_path / "slip.toml").write_text('name: "a"\n\n[phases]\nduration = "1 s"\n', encoding="utf-8")
+    assert "slip.toml:1: is not TOML: expected '='" in mqttlab("check", "slip.toml", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize(("command", "said"), [
+    ("study", "mqttlab study list"), ("networks", "mqttlab networks"), ("run", "mqttlab list"),
+    ("experiment", "mqttlab list --experiments")])
+def test_who_asks_for_a_list_is_told_what_lists(command: str, said: str) -> None:
+    done = mqttlab(command, "--list")
+    assert done.returncode == 2 and f"there is no option --list; write: {said} (see" in done.stderr
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_what_there_is() -> None:
@@ -116,7 +148,7 @@ def test_a_part_of_a_metrics_name_finds_the_metric() -> None:
     ("schema scen", "'scen' is unknown; did you mean `scenario`?"),
     ("try --every 5 sec", "a value with a blank is quoted ('5 s')"),
     ("help run", "write: mqttlab run --help"),
-    ("try --protocol amqp", "there is no option --protocol; known: "),
+    ("try --protocol amqp", "there is no option --protocol; write --set groups[0].protocol="),
     ("try --brokr x", "did you mean `--broker`?"),
     ("import log fleet.toml", "it is a scenario; run it with: mqttlab run fleet.toml"),
     ("report demo", "there is no directory demo; did you mean runs/demo-20260102-000000?"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from click.testing import CliRunner, Result
 
 from mqttlab import __main__, errors
 from mqttlab.calibration import CalibrationError
-from mqttlab.cli import EXIT_STATUS, main
+from mqttlab.cli import main
+from mqttlab.cli.status import WITHOUT_RUNS
 from mqttlab.engine import EngineError
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.export import ExportError
@@ -284,8 +286,12 @@ def test_every_help_teaches_by_example_and_says_the_exit_statuses(words: list[st
     result = mqttlab(*words, "--help")
     assert result.exit_code == 0
     text = " ".join(result.stdout.split())
-    # Once: a list of its own, or the general one, which knows no thresholds.
-    assert text.count(EXIT_STATUS) + text.count("Exit status, of several") == 1
+    # Once: of commands that make recordings all of theirs, else those of a command that makes none.
+    makes = words[:1] in (["run"], ["try"], ["experiment"], ["import"])
+    said = "Exit status, of several" if makes else "Exit status: mqttlab COMMAND" if not words else WITHOUT_RUNS
+    assert text.count("Exit status") == text.count(said) == 1
+    told = {int(number) for number in re.findall(r"^ +(\d)  \S", result.stdout, flags=re.MULTILINE)}
+    assert told == (set() if not makes else set(range(7)) if words[0] in ("run", "experiment") else {0, 1, 2, 3, 6})
     # The use, and an example besides.
     assert text.count(" ".join(["mqttlab", *words])) >= 2, text
 

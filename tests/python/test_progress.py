@@ -57,10 +57,10 @@ def test_large_figures_are_read_without_powers_of_ten() -> None:
     line = TICK | {"latency": hour, "latency_p99_ns": 3_600_000_000_000, "speed": 1234.5, "groups": groups}
     before = TICK | {"at_ns": 1_000_000_000, "groups": [groups[0] | {"sent": 12_300}]}
     assert summary(line, before)[:2] == [
-        "  latency of the last 1: p50 1 ms, p90 1.2 s, p99 3600 s  █",
+        "  latency of the last 1: p50 1 ms, p90 1.2 s, p99 60 min  █",
         "  sensors: sent 24600 (12300/s)",
     ]
-    assert "p99 3600 s" in figures(line) and "1234 × real time" in figures(line)
+    assert "p99 60 min" in figures(line) and "1234 × real time" in figures(line)
 
 
 def test_a_line_of_an_older_engine_is_shown_as_far_as_it_goes() -> None:
@@ -79,6 +79,26 @@ def test_a_terminal_shows_the_summary_while_the_run_goes_on() -> None:
         progress.observe({"event": "phase", "phase": "measurement", "at_ns": 0, "length_ns": 4_000_000_000})
         progress.observe(TICK)
     assert "measuring" in out.getvalue() and "dropped: 3 queue full" in out.getvalue()
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+@pytest.mark.parametrize(("connected", "length_s", "said"), [(0, 60, 1), (2, 60, 0), (0, 2, 0)])
+def test_who_waits_for_clients_reads_so_once(connected: int, length_s: int, said: int, is_terminal: bool) -> None:
+    """A broker that does not answer was waited for in silence, for a minute."""
+    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=100)
+    with RunProgress(console, "try") as progress:
+        progress.observe({"event": "phase", "phase": "connect", "at_ns": 10**9, "length_ns": length_s * 10**9})
+        for at_s in (2, 4, 5, 6):
+            progress.observe({**TICK, "at_ns": at_s * 10**9, "connected": connected})
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count("no client is connected yet; waiting for at most 60 s") == said
+
+
+def test_a_run_that_waits_for_another_says_for_which() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    with RunProgress(console, "second") as progress:
+        progress.observe({"event": "waiting", "text": "waiting for the live run in runs/first to end"})
+    assert "second: waiting for the live run in runs/first" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_an_import_says_how_much_it_has_read_of_the_whole_and_how_fast_on_one_line() -> None:

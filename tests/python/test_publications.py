@@ -204,6 +204,7 @@ subscribe = ["#"]
 def test_problems_of_publications_have_the_place_that_the_file_has() -> None:
     for before, after, place in (
         ("interval =", "intervall =", "`groups[0].publish[1].intervall` is an unknown field"),
+        ("interval =", "every =", "`groups[0].publish[1].every` is an unknown field; did you mean `interval`?"),
         ('payload = "60 B"', 'payload = "60"', "`groups[0].publish[0].payload` is"),
     ):
         with pytest.raises(ScenarioError, match=".") as raised:

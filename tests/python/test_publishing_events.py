@@ -8,7 +8,7 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from mqttlab.metrics.bursts import _bursts
+from mqttlab.metrics.bursts import _sizes
 from mqttlab.plan import StoredPlan
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -137,4 +137,4 @@ def test_bursts_more_leave_the_bursts_of_a_publication_untold() -> None:
         "groups": [{"name": name, "host": "h", "publish": publish} for name in ("plain", "more")] + [
             {"name": "s", "host": "h", "subscribe": ["#"]}],
         "events": [{"at": "300 ms", "group": "more", "do": "burst", "messages": 3}]}))
-    assert [bursts.sizes for bursts in _bursts(cast("StoredPlan", plan))] == [{"plain": 4}]
+    assert _sizes(cast("StoredPlan", plan)) == {("plain", None): 4}

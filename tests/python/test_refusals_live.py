@@ -7,8 +7,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +43,24 @@ def port(tmp_path: Path) -> Iterator[int]:
         broker.wait()
 
 
-def reasons(port: int, directory: Path, connect_timeout: str | None = "2 s", **of_groups: Any) -> list[str]:
+def reasons(
+    port: int, directory: Path, connect_timeout: str | None = "2 s", trusted: Path | None = None, **of_groups: Any,
+) -> list[str]:
     """What the verdict says of clients that never connected."""
     waits = {} if connect_timeout is None else {"connect_timeout": connect_timeout}
     group = {"host": "field", "reconnect": {"enabled": False}, **of_groups}
     values = {
         "name": "refused", "network": "external",
-        "phases": {**waits, "warm_up": "0 s", "duration": "1 s", "cool_down": "100 ms"},
-        "broker": {"kind": "external", "address": "127.0.0.1", "port": port},
+        "phases": {**waits, "warm_up": "0 s", "duration": "1 min", "cool_down": "100 ms"},
+        "broker": {"kind": "external", "address": "127.0.0.1", **(
+            {"ports": {"tls": port}, "tls": {"authority": str(trusted)}} if trusted else {"port": port})},
         "groups": [{**group, "name": "p", "count": 3,
                     "publish": {"topic": "t", "qos": 1, "payload": "20 B", "rate": "5 /s"}},
                    {**group, "name": "s", "subscribe": [{"filter": "t"}]}]}
     outcome = perform(Job(compile_plan(parse_values(values)), directory), lambda line: None)
-    assert outcome.verdict == "complete", outcome.reason
+    # The minute that would be measured is not waited for.
+    assert outcome.verdict == "incomplete"
+    assert str(outcome.reason).startswith("no client "), outcome.reason
     recording = Recording.open(directory)
     told = [str(reason) for reason in recording.run["validity"]["reasons"] if "never connected" in str(reason)]
     console = Console(width=400, record=True, file=io.StringIO())
@@ -81,19 +86,32 @@ def test_where_nothing_listens_is_a_refused_connection(tmp_path: Path) -> None:
                          "its `ports`")
 
 
-@pytest.fixture
-def older() -> Iterator[int]:
-    """The port of a broker that speaks MQTT 3.1.1 alone: it answers others as that version says (3.1.2.2)."""
+@contextmanager
+def answering(answer: Callable[[bytes], bytes], *, keep: bool = False) -> Iterator[int]:
+    """The port of a program that answers what comes first, and closes unless it is to keep the connection."""
+    kept = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
         def serve() -> None:
             with suppress(OSError):
                 while True:
                     connection, _ = listening.accept()
-                    with connection:
-                        connection.recv(1000)
-                        connection.sendall(bytes([0x20, 2, 0, 1]))
+                    with suppress(OSError):
+                        connection.sendall(answer(connection.recv(1000)))
+                    if keep:
+                        kept.append(connection)
+                    else:
+                        connection.close()
         threading.Thread(target=serve, daemon=True).start()
         yield int(listening.getsockname()[1])
+    for connection in kept:
+        connection.close()
+
+
+@pytest.fixture
+def older() -> Iterator[int]:
+    """The port of a broker that speaks MQTT 3.1.1 alone: it answers others as that version says (3.1.2.2)."""
+    with answering(lambda _: bytes([0x20, 2, 0, 1])) as port:
+        yield port
 
 
 def test_a_broker_without_mqtt_5_says_so_at_once(older: int, tmp_path: Path) -> None:
@@ -103,3 +121,43 @@ def test_a_broker_without_mqtt_5_says_so_at_once(older: int, tmp_path: Path) -> 
     assert told == ("4 of 4 clients never connected: CONNACK 0x01 unacceptable protocol version; the broker does not "
                     "speak this version of MQTT: use another `mqtt.version`")
     assert time.monotonic() - begin < 30, "nobody waits for `phases.connect_timeout`, which is a minute"
+
+
+@pytest.mark.parametrize("way", ["nothing listens", "TLS at a plain port", "plain TCP at a port of TLS"])
+def test_who_is_refused_everywhere_for_two_seconds_reads_so_then(way: str, port: int, tmp_path: Path) -> None:
+    """Once after the minute in which clients connect, and the one that is measured."""
+    authority = tmp_path / "ca.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-subj", "/CN=nobody", "-keyout", tmp_path / "ca.key", "-out", authority],
+                   check=True, capture_output=True, timeout=30)
+    alert = bytes([21, 3, 3, 0, 2, 2, 40])
+    with answering(lambda _: alert) as of_tls:
+        at = {"nothing listens": own_port(), "TLS at a plain port": port}.get(way, of_tls)
+        over_tls = way.startswith("TLS")
+        begin = time.monotonic()
+        [told] = reasons(at, tmp_path / "run", connect_timeout=None, reconnect={},
+                         transport="tls" if over_tls else "tcp", trusted=authority if over_tls else None)
+    assert time.monotonic() - begin < 30
+    assert told.startswith("4 of 4 clients never connected: ")
+
+
+def test_where_nobody_answers_the_run_ends_when_connecting_is_over(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        [told] = reasons(int(silent.getsockname()[1]), tmp_path / "run", reconnect={})
+    assert told.startswith("4 of 4 clients never connected: no CONNACK in time")
+
+
+def test_where_some_are_accepted_the_run_goes_on(tmp_path: Path) -> None:
+    def answer(connect: bytes) -> bytes:
+        return bytes([0x20, 2, 0, 0 if b"in-0" in connect else 5])
+
+    publish = {"topic": "t", "payload": "20 B", "rate": "5 /s"}
+    with answering(answer, keep=True) as port:
+        values = {
+            "name": "some", "network": "external",
+            "phases": {"connect_timeout": "3 s", "warm_up": "0 s", "duration": "1 s", "cool_down": "100 ms"},
+            "broker": {"kind": "external", "address": "127.0.0.1", "port": port},
+            "groups": [{"name": name, "host": "field", "publish": publish, "reconnect": {"initial": "500 ms"}}
+                       for name in ("in", "out")]}
+        outcome = perform(Job(compile_plan(parse_values(values)), tmp_path / "run"), lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from mqttlab import export
 from mqttlab.engine import EngineError
 from mqttlab.recording import Recording
 from mqttlab.runs import Job, perform
@@ -236,3 +237,66 @@ def test_files_lie_beside_the_scenario_else_in_the_working_directory(
         path = publishes.payload.path or publishes.replay.file
         lengths.append(path.read_text(encoding="utf-8").count("\n"))
     assert lengths == [2, 3]
+
+
+def exported(directory: Path, scenario: dict[str, Any]) -> tuple[Recording, Path]:
+    """A run, and its messages as ``export --csv`` writes them."""
+    recording = run(directory / "run", scenario)
+    export.csv(directory / "run", directory / "csv")
+    return recording, directory / "csv" / "messages.csv"
+
+
+def of_three(**changes: Any) -> dict[str, Any]:
+    """Publishers 2, 3 and 4, two subscribers before them; the middle one publishes at QoS 2."""
+    publish = {"topic": "room/{client}", "payload": "40 B", "rate": "5 /s", "retain": True}
+    group = {"host": "field", "count": 1, "publish": publish}
+    values = {"name": "whole", "backend": "sim", "network": "direct",
+              "phases": {"warm_up": "0 s", "duration": "2 s", "cool_down": "1 s"},
+              "groups": [{"name": "s", "host": "hall", "count": 2, "subscribe": [{"filter": "room/+", "qos": 2}]},
+                         {**group, "name": "a"}, {**group, "name": "b", "publish": {**publish, "qos": 2}},
+                         {**group, "name": "c"}]}
+    return values | changes
+
+
+def test_the_messages_of_a_recording_are_replayed_each_once(tmp_path: Path) -> None:
+    """Once "the columns `retain` and `retained` both say the retain", and each message for each of its deliveries."""
+    first, file = exported(tmp_path, of_three())
+    table = read_table(file)
+    sent = first.messages.unique(["publisher", "sequence"])
+    assert first.messages.height == 2 * sent.height
+    assert (table.rows, table.sizes, table.qos) == (sent.height, (40, 40, 40 * table.rows), 2)
+    assert table.unused == () and table.names(3) == ("2", "3", "4")
+    values = of_three()
+    values["groups"] = [values["groups"][0], {"name": "p", "host": "field", "count": 3,
+                                              "publish": {"replay": str(file)}}]
+    again = run(tmp_path / "again", values)
+    for one in (first, again):
+        assert one.messages["fate"].unique().to_list() == ["delivered"]
+    both = [one.messages.unique(["publisher", "sequence"]).sort("publisher", "sequence") for one in (first, again)]
+    for column in ("publisher", "sequence", "qos", "retain", "payload_bytes"):
+        assert both[0][column].to_list() == both[1][column].to_list(), column
+    gaps = [one["intended_ns"].diff().to_list() for one in both]
+    assert gaps[0][1:] == gaps[1][1:]
+
+
+def test_a_column_is_ignored_so_that_the_field_holds(tmp_path: Path) -> None:
+    """What would it be with QoS 1? The table's QoS won over the field without a word."""
+    _, file = exported(tmp_path, of_three())
+    values = of_three()
+    values["groups"] = [values["groups"][0], {"name": "p", "host": "field", "count": 3,
+                                              "publish": {"replay": str(file), "qos": 1}}]
+    [warning] = [line for line in warnings_of(parse_values(values)) if "ignore" in line]
+    assert "is 1, but every message of the table has its own, which holds" in warning
+    assert 'ignore = ["qos"] }' in warning
+    values["groups"][1]["publish"]["replay"] = {"file": str(file), "ignore": ["qos", "retain"]}
+    assert not [line for line in warnings_of(parse_values(values)) if "ignore" in line]
+    recording = run(tmp_path / "one", values)
+    assert recording.messages["qos"].unique().to_list() == [1]
+    assert recording.messages["retain"].unique().to_list() == [False]
+    with pytest.raises(ReplayError, match="numbers its messages by client"):
+        read_table(file, frozenset({"client"}))
+
+
+def test_numbers_with_gaps_are_clients_in_the_order_of_the_numbers(tmp_path: Path) -> None:
+    there = table(tmp_path, "time,client\n0,20\n1,7\n2,3\n")
+    assert read_table(there).names(3) == ("3", "7", "20") and read_table(there).names(21) == ()

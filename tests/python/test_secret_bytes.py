@@ -95,3 +95,11 @@ def test_a_payload_whose_name_has_a_nul_is_told() -> None:
     with pytest.raises(ScenarioError, match="has a NUL in its name"):
         parse('name = "n"\n[phases]\nduration = "1 s"\n[[groups]]\nname = "p"\nhost = "h"\n'
               'publish = { topic = "t", rate = "1 /s", payload = { kind = "file", path = "a\\u0000b" } }\n')
+
+
+@pytest.mark.parametrize("placeholder", ["{port}", "{address}", "{client_id}", "{broker_port}", "{tls_port}"])
+def test_a_placeholder_is_no_secret_behind_an_option_for_a_password(placeholder: str) -> None:
+    """A program got `{port}` itself as its port: mosquitto_sub has it behind -p."""
+    for option in ("-p", "-P", "--password"):
+        assert not secrets.is_secret_argument(option, placeholder)
+        assert secrets.is_secret_argument(option, "hunter2") and secrets.is_secret_argument(option, "{hunter2}")

@@ -8,7 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from mqttlab import metrics
 from mqttlab.recording import Recording
+from mqttlab.report import changes
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan
 from mqttlab.scenario.load import parse_values
@@ -92,6 +94,29 @@ def test_an_end_that_was_planned_is_no_fault_and_leaves_its_words(lived: Recordi
     # What the processes of all starts have used.
     used = recording.resources.filter(process="server").sort("at_ns")["cpu_user_s"].to_list()
     assert used == sorted(used)
+
+
+@pytest.mark.parametrize("backend", LIVE_AND_SIMULATED)
+def test_a_client_beside_a_broker_that_is_killed_is_among_those_that_come_back(backend: str, tmp_path: Path) -> None:
+    """Live, its connection ended before the recorded time of the kill: it was missing."""
+    mqtt = {"mqtt": {"clean_session": False}, "reconnect": {"initial": "100 ms", "maximum": "200 ms"}}
+    outcome = perform(Job(compile_plan(parse_values({
+        "name": "beside", "backend": backend, "phases": {"warm_up": "0 s", "duration": "3 s", "cool_down": "2 s"},
+        "broker": {"persistence": True},
+        "networks": [{"between": ["field", "broker"], "up": {"delay": "5 ms"}, "down": {"delay": "5 ms"}}],
+        "groups": [{"name": "p", "host": "field", **mqtt,
+                    "publish": {"topic": "t", "qos": 1, "payload": "100 B", "rate": "20 /s"}},
+                   {"name": "s", "host": "broker", **mqtt, "subscribe": [{"filter": "t", "qos": 1}]}],
+        "events": [{"at": "1 s", "for": "500 ms", "server": "broker", "do": "kill"}]})), tmp_path / "run"),
+        lambda line: None)
+    assert outcome.verdict == "complete", outcome.reason
+    recording = Recording.open(tmp_path / "run")
+    [found] = metrics.changes(recording).rows(named=True)
+    assert (found["change_connections_lost"], found["change_not_reconnected"]) == (2, 0)
+    assert 0 < found["change_reconnected_s_max"] < 1
+    # Ten messages were due while it was away, and the disk may have missed the last ones before.
+    assert found["change_backlog"] >= 9
+    assert ", all 2 connected again " in changes.sentence(recording)
 
 
 @pytest.mark.parametrize("backend", LIVE_AND_SIMULATED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import os
@@ -20,9 +21,9 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from mqttlab import __version__
 from mqttlab.cli.main import main
-from mqttlab.cli.study import as_live
+from mqttlab.cli.study import as_live, print_results
+from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.recording import Recording
 from mqttlab.runs import LocalPool
@@ -51,6 +52,7 @@ from mqttlab.studies.probes import simulator_digest
 from mqttlab.studies.simulate import _held_up, simulate
 from mqttlab.studies.study import Reading, Study, printed_sources, published_rows
 from mqttlab.studies.table import AsPrinted, as_printed, beside_simulated, pooled
+from mqttlab.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = known()
@@ -182,11 +184,30 @@ def test_an_installed_package_reruns_a_study_from_anywhere(installed: Path, name
     assert f"{runs} simulations in" in ran.stdout
 
 
+def test_the_verdicts_come_first_and_each_claim_has_a_line() -> None:
+    claims = [Comparison(claim=f"c{number}", text=f"claim {number}", holds=holds, evidence=evidence)
+              for number, (holds, evidence) in enumerate(
+                  [(False, "x"), (True, "x"), (None, "x"), (True, "x"), (None, "")])]
+    cell = Cell(table="5.4", place="a", metric="mean", published=1.0, ours=1.0, source="x")
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_results(claims, [cell], console)
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert lines[:6] == [
+        "Of 5 claims: 2 held, 1 not reproduced, 1 undecided, 1 not judged yet.", "  not reproduced  claim 0",
+        "  held            claim 1", "  undecided       claim 2", "  held            claim 3",
+        "  not judged yet  claim 4"]
+    assert any("5.4" in line for line in lines[6:])
+
+
 def test_a_claim_is_judged_with_its_own_cases_and_drawn(tmp_path: Path) -> None:
     out = tmp_path / "out.md"
     ran = CliRunner().invoke(main, ["study", "borsatti2020", "--quick", "--claim", "qos2-at-least-four",
                                     "--out", str(out)])
     assert ran.exit_code == 0, ran.output
+    # Once the claims stood behind thousands of lines.
+    first, second = [line for line in ran.stdout.splitlines() if line][:2]
+    assert re.fullmatch(r"Of 1 claim: 1 (undecided|not reproduced)\.", first)
+    assert re.match(r"  (undecided|not reproduced)  \S", second)
     text = out.read_text(encoding="utf-8")
     assert re.search(rf"^Simulator `[0-9a-f]{{12}}`, version {re.escape(__version__)}\.$", text, flags=re.MULTILINE)
     assert "| `qos2-at-least-four`" in text and re.search(r"\| (undecided|\*\*not reproduced\*\*) \|", text)

@@ -75,7 +75,7 @@ def test_the_studys_own_clients_repeat_and_are_a_version_of_paho_of_their_own_li
     assert len(cases) == 3 * 2 * len(PAHO_1_5_SEEDS)
     case = cases[0]
     assert isinstance(case, Paho)
-    assert case.scenario(THOROUGH)["mqtt"] == {"ping": "silence", "retry": "20 s"}
+    assert case.scenario(THOROUGH)["mqtt"] == {"ping": "interval", "retry": "20 s"}
     monkeypatch.delenv(PAHO_1_5_PLACE, raising=False)
     with pytest.raises(UsageError, match=r"paho-mqtt==1\.5\.1"):
         case.live_scenario(THOROUGH)

@@ -291,6 +291,7 @@ def test_a_broker_that_runs_elsewhere_is_known_by_its_authority_and_its_name(
     assert "CERTIFICATE" in str(known.plan), "who is trusted is no secret"
     # Its address is not what the certificate is for.
     outcome = run(to("tls"), tmp_path / "unknown")
+    assert outcome.verdict == "incomplete" and "no client was accepted" in str(outcome.reason)
     events = Recording.open(tmp_path / "unknown").events
     refused = events.filter(pl.col("kind").cast(pl.String) == "refused")["detail"].cast(pl.String)
     assert refused.str.contains("TLS: invalid peer certificate").sum() == 2, refused.to_list()

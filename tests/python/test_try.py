@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import time
 import tomllib
 from pathlib import Path
 
@@ -11,10 +13,16 @@ import pytest
 
 from commands import Done, mqttlab
 from mqttlab import comparison
+from mqttlab.cli import trial as trial_commands
+from mqttlab.errors import UsageError
 from mqttlab.experiments import load as load_experiment
 from mqttlab.report.comparison.answer import answer as compared_answer
+from mqttlab.scenario import Scenario
 from mqttlab.scenario.load import load as load_scenario
-from mqttlab.trial import Trial, checked, scenario_text
+from mqttlab.scenario.wording import example_of
+from mqttlab.trial import Trial, checked, files_of, scenario_text
+from mqttlab.trial.unknown import FIELDS, instead_of
+from ports import own_port
 
 QUICK = "--simulate --duration 1s --no-html --catalog none"
 
@@ -97,7 +105,126 @@ WRONG = {
     "--network lte,802.15.4 --loss 1%": "compare them apart",
     "--keep-alive 1h,24h": "--keep-alive is",
     "--transport quic": "--transport",
+    "--clients -5": "--clients is -5, but must be 1 or more",
+    "--nat 2sec": '--nat is "2 sec", but "sec" is not a unit of a length of time; did you mean "2 s"?',
+    "--ping never": '--ping is "never", but must be one of silence, interval, sent',
+    "--will a/#": '--will is "a/#"',
+    "--username lab --password-env MQTTLAB_UNSET": "environment variable MQTTLAB_UNSET, which is not set",
+    "--password-env MQTTLAB_UNSET": "--password-env needs a `username` in MQTT 3.1.1",
+    "--set mqtt.version=7": "--set mqtt.version is 7, but must be one of 3.1, 3.1.1, 5",
+    "--set groups[9].count=1": "there is no [9]",
+    "--set mqtt.pingg=sent": "--set mqtt.pingg is an unknown field; did you mean `ping`?",
+    "--set groups[0].publish.qos=2 --qos 1": "--set groups[0].publish.qos and --qos set the same field; keep one",
+    "--set mqtt.password=open-sesame --set mqtt.username=a": "use --password-env VARIABLE",
+    "--set backend=sim": "--set backend: use --simulate",
 }
+# An option that is not there, and what is meant: another one, or a field of the scenario.
+ELSEWHERE = {
+    "--retain": "write --set groups[0].publish.retain=true, or in the file that --save writes: `retain = true` in "
+                "`publish` of [[groups]]",
+    "--clean-session false": "write --set mqtt.clean_session=false, or in the file that --save writes: "
+                             "`clean_session = false` below [mqtt]",
+    "--late-after 1s": "`late_after = \"10 s\"` below [[groups]]",
+    "--version 5": "write --set mqtt.version='\"3.1\"'",
+    "--queue 5": "write --set networks[0].up.queue=",
+    "--limits 5": "write --set hosts.devices.limits=",
+    "-t a/b": "write --set groups[0].publish.topic=TEXT",
+    "-q 1": "write --qos 0|1|2", "-P secret": "write --password-env VARIABLE", "-p 1883": "write --broker HOST:PORT",
+    "-u lab": "write --username NAME", "--tls": "write --transport tls", "--cafile ca.pem": "write --ca FILE",
+    "--cert own.pem": "clients cannot show a certificate of yours",
+    "--clinets 3": "did you mean `--clients`?",
+    "--no-such-thing": "there is no option --no-such-thing (see mqttlab try --help)",
+}
+
+
+@pytest.mark.parametrize("words", ELSEWHERE)
+def test_an_option_that_is_not_there_is_answered_with_what_is_meant(words: str, tmp_path: Path) -> None:
+    """Once a list of 25 options."""
+    done = attempt(f"--simulate {words}", tmp_path)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and ELSEWHERE[words] in line, line
+    assert line.count("--") < 8, "no list of options"
+
+
+@pytest.mark.parametrize("field", [*FIELDS.values()])
+def test_what_is_proposed_for_an_option_is_a_field(field: str) -> None:
+    assert example_of(field, Scenario)
+
+
+@pytest.mark.parametrize("option", ["--retain", "--clean-session", "--late-after", "--version", "--nagle",
+                                    "--max-inflight", "--disable-clean-session", "--topic", "--detail",
+                                    "--description", "--placement"])
+def test_what_is_proposed_can_be_written(option: str, tmp_path: Path) -> None:
+    told = instead_of(option)
+    assert told is not None
+    setting = shlex.split(told.partition("--set ")[2].partition(", or in")[0])[0]
+    more = " --network dsl" if option == "--placement" else ""
+    done = attempt(f"--clients 1 --set {shlex.quote(setting)}{more} {QUICK}", tmp_path)
+    assert done.returncode in (0, 6), done.stderr
+
+
+def test_settings_stand_in_the_saved_scenario_beside_its_comments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAB_WORD", "open-sesame")
+    words = ("--clients 2 --rate 5/s --nat 2min --ping sent --will gone/now --username 'lab, # {client}' "
+             "--password-env LAB_WORD --set groups[0].publish.retain=true --set groups[subscribers].subscribe[0].qos=1 "
+             "--set phases.cool_down=20s --set recording.detail=messages --set 'description=of a # day'")
+    done = attempt(f"{words} {QUICK} --save load.toml", tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "load.toml").read_text(encoding="utf-8")
+    scenario = load_scenario(tmp_path / "load.toml")
+    assert scenario.networks[0].nat is not None and scenario.networks[0].nat.timeout == 120 * 10**9
+    assert (scenario.mqtt.ping, scenario.mqtt.username, scenario.description) == (
+        "sent", "lab, # {client}", "of a # day")
+    assert scenario.mqtt.will is not None and scenario.mqtt.will.topic == "gone/now"
+    [(_, publish)] = scenario.groups[0].publications
+    assert publish.retain and scenario.groups[1].subscribe[0].qos == 1
+    assert (scenario.phases.cool_down, scenario.recording.detail) == (20 * 10**9, "messages")
+    assert 'cool_down = "20s"       # at most: for messages still under way' in text
+    assert "# publishing that is not counted" in text and "# of every client" in text
+    assert "open-sesame" not in text + done.stdout and 'password = { env = "LAB_WORD" }' in text
+    assert "--set 'groups[0].publish.retain=true'" in text.splitlines()[0]
+
+
+def test_settings_hold_at_every_point_of_a_comparison(tmp_path: Path) -> None:
+    words = "--clients 1 --nat 2min,5min --set groups[0].publish.retain=true --repetitions 1"
+    done = attempt(f"{words} {QUICK} --save c.toml", tmp_path)
+    assert done.returncode == 0, done.stderr
+    made = load_experiment(tmp_path / "c.toml")
+    for point in made.design.points:
+        [(_, publish)] = made.scenario_at(point).groups[0].publications
+        assert publish.retain
+
+
+def test_a_broker_by_name_over_tls_is_known_by_its_name(tmp_path: Path) -> None:
+    """Its certificate is not for the address that the name was resolved to."""
+    hosts: dict[str, str] = {}
+    address = trial_commands._resolved("localhost:8883", hosts)
+    trial = Trial(values={"broker": (address,), "transport": ("tls",), "ca": ("ca.pem",)}, hosts=hosts)
+    broker = tomllib.loads(scenario_text(trial))["broker"]
+    assert broker == {"kind": "external", "address": "127.0.0.1", "ports": {"tls": 8883},
+                      "tls": {"authority": "ca.pem", "name": "localhost"}}
+    assert trial_commands._resolved("127.0.0.1:8883", kept := {}) == "127.0.0.1:8883" and not kept
+    # Of several each has its port and its name; the port of plain TCP was varied once.
+    both = Trial(values={**trial.values, "broker": (address, "127.0.0.2:8884")}, hosts=hosts)
+    [factor] = tomllib.loads(files_of(both, "two", "two-scenario.toml").experiment)["factors"]
+    assert list(factor["patches"].values()) == [
+        {"broker.address": "127.0.0.1", "broker.ports.tls": 8883, "broker.tls.name": "localhost"},
+        {"broker.address": "127.0.0.2", "broker.ports.tls": 8884, "broker.tls.name": "127.0.0.2"}]
+    done = attempt("--broker localhost:1 --transport tls", tmp_path)
+    assert done.returncode == 2 and "needs --ca with --broker" in done.stderr
+
+
+def test_a_name_that_no_server_answers_is_given_up_after_a_time_that_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(trial_commands, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(trial_commands, "LOOKUP_S", 0.1)
+    monkeypatch.setattr(trial_commands.socket, "getaddrinfo", lambda *_: time.sleep(5))
+    with pytest.raises(UsageError, match="no name server answered within"):
+        trial_commands._resolved("broker.example:1883", {})
+    assert "looking up broker.example, at most" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", WRONG)
@@ -201,3 +328,40 @@ def test_what_no_scenario_can_hold_is_refused_by_its_option(
 ) -> None:
     done = mqttlab("try", "--simulate", f"--{option}", value, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, f"mqttlab: {problem}\n")
+
+
+@pytest.mark.live
+def test_a_broker_elsewhere_with_tls_and_a_password_is_measured_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its certificate is for `localhost`; the scenario has the address."""
+    port = own_port()
+    subprocess.run([
+        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+        "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE",
+        "-keyout", tmp_path / "own.key", "-out", tmp_path / "own.pem"], check=True, capture_output=True, timeout=30)
+    (tmp_path / "words").touch(mode=0o600)
+    subprocess.run(["mosquitto_passwd", "-b", tmp_path / "words", "lab", "open-sesame"], check=True,
+                   capture_output=True)
+    (tmp_path / "own.conf").write_text(
+        f"listener {port} 127.0.0.1\ncertfile {tmp_path}/own.pem\nkeyfile {tmp_path}/own.key\nallow_anonymous false\n"
+        f"password_file {tmp_path}/words\nuser root\n")
+    monkeypatch.setenv("LAB_WORD", "open-sesame")
+    broker = subprocess.Popen(["mosquitto", "-c", tmp_path / "own.conf"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert broker.stderr is not None and any("running" in line for line in broker.stderr)
+        words = (f"--broker localhost:{port} --transport tls --ca own.pem --username lab --password-env LAB_WORD "
+                 "--clients 2 --rate 10/s --duration 1s --no-html --catalog none --json")
+        done = attempt(words, tmp_path)
+        monkeypatch.setenv("LAB_WORD", "wrong")
+        refused = attempt(words, tmp_path)
+    finally:
+        broker.kill()
+        broker.wait()
+    assert done.returncode in (0, 6), done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    values = {row["metric"]: row["value"] for row in run["metrics"] if row["scope"] == "run"}
+    assert values["messages_delivered"] == values["deliveries_expected"] == 20
+    assert "open-sesame" not in done.stdout
+    assert refused.returncode == 3 and "no client was accepted at 127.0.0.1" in refused.stdout
+    assert "not authorised" in refused.stdout

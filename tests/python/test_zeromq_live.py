@@ -158,6 +158,30 @@ def test_clients_come_back_to_a_proxy_that_dies_in_between(tmp_path: Path) -> No
     assert 0 < found.height < 3 * 40 * 2
 
 
+@pytest.mark.live
+def test_what_a_proxy_drops_for_a_slow_subscriber_is_not_under_way(tmp_path: Path) -> None:
+    """The proxy says for whom it drops, not what: a simulation knows which messages these are."""
+    values = scenario(messages=400)
+    values["phases"] = {"duration": "4 s", "cool_down": "1 s"}
+    values["servers"][0]["zeromq"] = {"high_water_mark": 5}
+    values["groups"][0]["publish"] |= {"interval": "10 ms", "payload": "2 kB"}
+    values["networks"][0] |= {way: {"rate": "100 Mbit/s"} for way in ("up", "down")}
+    values["networks"][1] |= {way: {"rate": "200 kbit/s", "queue": "20 packets"} for way in ("up", "down")}
+    fates = {}
+    for backend in ("live", "sim"):
+        plan = compile_plan(parse_values({**values, "backend": backend}))
+        outcome = perform(Job(plan, tmp_path / backend), lambda line: None)
+        assert outcome.verdict == "complete", outcome.reason
+        told = Recording.open(tmp_path / backend).messages.select(pl.col("fate", "cause").cast(pl.String))
+        fates[backend] = {(fate, cause): count for fate, cause, count in told.group_by(
+            "fate", "cause").len().rows()}
+    assert fates["sim"]["lost", "queue_full"] > 500, fates
+    dropped = sum(count for (fate, cause), count in fates["live"].items()
+                  if (fate, cause) in (("unknown", "queue_full"), ("lost", "overtaken"), ("lost", "queue_full")))
+    assert dropped > 500 and not fates["live"].get(("under_way", None)), fates
+    assert "high_water_mark" in str(Recording.open(tmp_path / "live").run["warnings"])
+
+
 def test_libzmqs_sockets_speak_through_our_proxy(tmp_path: Path) -> None:
     zmq = pytest.importorskip("zmq", reason="pyzmq is not installed: `make setup-test` does it")
     with our_proxy(tmp_path) as (publishers, subscribers, process), zmq.Context() as context:

@@ -213,7 +213,7 @@ pub fn kind(packet: Packet) -> Kind {
 
 fn borrowed(command: &Command<Box<[u8]>>) -> Command<&[u8]> {
     match command {
-        Command::Ready { socket } => Command::Ready { socket: *socket },
+        Command::Ready { socket, client } => Command::Ready { socket: *socket, client: client.as_deref() },
         Command::Error(reason) => Command::Error(reason),
         Command::Subscribe(prefix) => Command::Subscribe(prefix),
         Command::Cancel(prefix) => Command::Cancel(prefix),

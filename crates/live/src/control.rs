@@ -31,6 +31,7 @@ use crate::host::priority::Priority;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::silent_sockets::SilentSockets;
 use crate::parts::client_share::{ClientShare, ClientsStatus};
+use crate::reception::ReceptionCounters;
 
 /// Makes sockets that live in a host's namespace and carry its TCP knobs.
 pub trait SocketFactory: Send + Sync {
@@ -119,6 +120,8 @@ pub struct FleetFigures {
     pub groups: Vec<GroupCounters>,
     /// By server of the plan.
     pub servers: Vec<ContactCounters>,
+    /// By server of the plan: how it received clients while they connected for the first time.
+    pub receptions: Vec<ReceptionCounters>,
     /// Some of the messages that were delivered since the last line.
     pub sample: DeliverySample,
 }
@@ -220,6 +223,7 @@ impl Control {
     #[must_use]
     pub fn with_servers(mut self, servers: usize) -> Self {
         self.figures.servers = std::iter::repeat_with(ContactCounters::default).take(servers).collect();
+        self.figures.receptions = std::iter::repeat_with(ReceptionCounters::default).take(servers).collect();
         self.servers_down = std::iter::repeat_with(AtomicU64::default).take(servers).collect();
         self
     }

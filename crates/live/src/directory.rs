@@ -39,7 +39,7 @@ impl Directory {
             own_receivers: own_receivers(&roster),
             shares: shares(&roster),
             measurement_end_ns: u64::MAX,
-            late_after_ns: plan.late_after().map(|late| late.as_ns()),
+            late_after_ns: plan.late_after_ns(),
             inflight_limits: plan.inflight_limits(),
             expiries_s: plan.expiries_s(&roster),
             summary: plan

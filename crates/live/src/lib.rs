@@ -34,6 +34,7 @@ pub mod network;
 mod parts;
 pub mod probe;
 mod processes;
+mod reception;
 mod run;
 mod tls;
 mod verdict;

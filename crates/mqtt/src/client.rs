@@ -52,8 +52,9 @@ pub struct ClientOptions {
     pub connect_timeout: Duration,
 }
 
-/// The timeout of a pass of the loops of paho-mqtt and libmosquitto (`loop_forever`).
-const LOOKS_EVERY: Duration = Duration::from_s(1);
+/// How often the loops of libmosquitto and paho-mqtt look at least (`mosquitto_loop_forever`, `loop_forever`). It is also
+/// the grain of libmosquitto's clock (`mosquitto_time`).
+const GRAIN: Duration = Duration::from_s(1);
 
 /// What makes a client ping its broker, and leave one that does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,10 +64,16 @@ pub enum Ping {
     #[default]
     Sent,
     /// It also pings when it has heard nothing for an interval, and leaves when, with a PINGREQ unanswered, another
-    /// passes without anything heard or without anything sent: as paho-mqtt (`_check_keepalive`) and libmosquitto
-    /// (`mosquitto__check_keepalive`) do. Their loops look whenever something was sent or heard, and a second after
-    /// they looked last.
+    /// passes without anything heard or without anything sent: as libmosquitto (`mosquitto__check_keepalive`) does.
+    ///
+    /// Its clock has whole seconds. It looks when it sends or hears something, and whole seconds later, when it has sent
+    /// nothing for an interval: until then its thread sleeps (`mosquitto_loop_start`). So a client that sends without
+    /// being answered notices the silence when it next sends.
     Silence,
+    /// It pings an interval after its last PINGREQ, whatever else was sent or heard, and leaves when no PINGRESP has come
+    /// within another interval: as paho-mqtt 1.5 to 2.2 does, whose `_packet_write` notes no time of a packet that was
+    /// sent. It looks when it sends or hears something, and a second after it looked last.
+    Interval,
 }
 
 /// Something that happened to the client. Packets are what the shell has decoded.
@@ -238,7 +245,10 @@ pub struct Client {
     change_waits: Option<bool>,
     last_sent: Instant,
     last_received: Instant,
-    ping_sent: Option<Instant>,
+    /// When the last PINGREQ was sent, or else CONNECT.
+    last_ping: Instant,
+    /// That PINGREQ is not answered.
+    ping_waits: bool,
     ready: VecDeque<Output>,
 }
 
@@ -281,7 +291,8 @@ impl Client {
             change_waits: None,
             last_sent: Instant::ZERO,
             last_received: Instant::ZERO,
-            ping_sent: None,
+            last_ping: Instant::ZERO,
+            ping_waits: false,
             ready: VecDeque::new(),
         }
     }
@@ -304,7 +315,7 @@ impl Client {
     /// Something happened.
     pub fn handle(&mut self, now: Instant, input: Input) {
         if input.is_packet() {
-            // For `Ping::Silence` alone: MQTT's own interval counts what is sent (§3.1.2.10).
+            // Not for `Ping::Sent`: MQTT's own interval counts what is sent (§3.1.2.10).
             self.last_received = now;
         }
         match input {
@@ -385,14 +396,20 @@ impl Client {
         if self.keep_alive.is_zero() {
             return None;
         }
+        let looked = self.last_sent.max(self.last_received);
         Some(match self.options.ping {
-            Ping::Sent => self.ping_sent.unwrap_or(self.last_sent) + self.keep_alive,
+            Ping::Sent if self.ping_waits => self.last_ping + self.keep_alive,
+            Ping::Sent => self.last_sent + self.keep_alive,
             Ping::Silence => {
-                let due = self.last_sent.min(self.last_received) + self.keep_alive;
-                let looked = self.last_sent.max(self.last_received);
-                let seconds = |left: Duration| left.as_ns().div_ceil(LOOKS_EVERY.as_ns());
-                due.checked_since(looked).map_or(due, |left| looked + LOOKS_EVERY * seconds(left))
+                let now = whole_seconds(looked);
+                if whole_seconds(self.last_received) + self.keep_alive <= now {
+                    looked
+                } else {
+                    let due = whole_seconds(self.last_sent) + self.keep_alive;
+                    next_look(looked, due.checked_since(now))
+                }
             }
+            Ping::Interval => next_look(looked, (self.last_ping + self.keep_alive).checked_since(looked)),
         })
     }
 
@@ -402,13 +419,13 @@ impl Client {
 
     fn open(&mut self, now: Instant) {
         self.state = ClientState::Greeting { since: now };
-        self.ping_sent = None;
+        (self.last_ping, self.ping_waits) = (now, false);
         self.send(now, Output::SendConnect);
     }
 
     fn close(&mut self) {
         self.state = ClientState::Offline;
-        self.ping_sent = None;
+        self.ping_waits = false;
         // A SUBSCRIBE is not repeated on the next connection (§4.4): the application subscribes again.
         self.subscribing = None;
         self.subscribe_waits = false;
@@ -531,7 +548,7 @@ impl Client {
                 self.ready.push_back(Output::SubscriptionChanged);
             }
             Input::Suback { .. } | Input::Unsuback { .. } => {}
-            Input::Pingresp => self.ping_sent = None,
+            Input::Pingresp => self.ping_waits = false,
             _ => self.close_for(Reason::ProtocolError),
         }
     }
@@ -596,10 +613,10 @@ impl Client {
             return;
         }
         // Without PINGRESP in a reasonable time the client should close (§3.1.2.10).
-        if self.ping_sent.is_some() {
+        if self.ping_waits {
             return self.close_for(Reason::KeepAliveTimeout);
         }
-        self.ping_sent = Some(now);
+        (self.last_ping, self.ping_waits) = (now, true);
         // The answer has a whole interval.
         self.last_received = now;
         self.send(now, Output::SendPingreq);
@@ -622,4 +639,14 @@ impl Client {
         self.close();
         self.ready.push_back(Output::Close(reason));
     }
+}
+
+/// An instant on a clock of whole seconds.
+fn whole_seconds(at: Instant) -> Instant {
+    Instant::ZERO + GRAIN * (at.as_ns() / GRAIN.as_ns())
+}
+
+/// The first look when so much time has passed, or none is left: looks are whole seconds after the last.
+fn next_look(looked: Instant, left: Option<Duration>) -> Instant {
+    left.map_or(looked, |left| looked + GRAIN * left.as_ns().div_ceil(GRAIN.as_ns()))
 }

@@ -217,12 +217,17 @@ pub struct MqttPlan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PingPlan {
-    /// A keep-alive interval without anything sent; it leaves when no PINGRESP has come within another.
+    /// A keep-alive interval without anything sent; it leaves when no PINGRESP has come within another. Plans without
+    /// the field have it.
     #[default]
     Sent,
-    /// Also one without anything heard; it leaves when, with a PINGREQ unanswered, another passes without anything heard
-    /// or without anything sent, as paho-mqtt and libmosquitto do.
+    /// An interval without anything sent or without anything heard, in whole seconds, as libmosquitto does. It looks when
+    /// it sends or hears something, and when it has sent nothing for an interval. It leaves when, with a PINGREQ
+    /// unanswered, another interval passes without anything heard or without anything sent.
     Silence,
+    /// An interval since the last PINGREQ, whatever else was sent or heard, as paho-mqtt does. It leaves when no PINGRESP
+    /// has come within another.
+    Interval,
 }
 
 /// MQTT 3.1's timed repetition.

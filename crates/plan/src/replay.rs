@@ -11,7 +11,7 @@
 //!
 //! What it does not know: columns by their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,6 +67,10 @@ pub struct ReplayColumns {
     pub qos: Option<u16>,
     /// Whether RETAIN is set.
     pub retain: Option<u16>,
+    /// The number of the message among those of its client: further rows of one message, and rows without a client or a time,
+    /// are left out. So a recording's messages, a row for each delivery, are replayed once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u16>,
 }
 
 /// How a table writes times.
@@ -173,6 +177,7 @@ impl Replay {
             },
             topics: BTreeMap::new(),
             clients: self.clients.iter().map(String::as_str).zip(0..).collect(),
+            seen: BTreeSet::new(),
             first: i128::MAX,
         };
         let delimiter = u8::try_from(self.delimiter).unwrap_or(b',');
@@ -181,8 +186,8 @@ impl Replay {
         for record in rows.records() {
             let record = record.map_err(|error| format!("which cannot be read: {error}"))?;
             let line = record.position().map_or(0, csv::Position::line);
-            let (list, time) = reading.row(&record).map_err(|problem| format!("line {line}: {problem}"))?;
-            times[list].push(time);
+            let row = reading.row(&record).map_err(|problem| format!("line {line}: {problem}"))?;
+            row.into_iter().for_each(|(list, time)| times[list].push(time));
         }
         let rows: usize = times.iter().map(Vec::len).sum();
         if rows as u64 != self.rows {
@@ -246,18 +251,29 @@ struct TableReading<'a> {
     table: ReplayTable,
     topics: BTreeMap<String, u32>,
     clients: BTreeMap<&'a str, u32>,
+    /// The messages so far, by client and number.
+    seen: BTreeSet<(String, String)>,
     /// The least time, in nanoseconds.
     first: i128,
 }
 
 impl TableReading<'_> {
-    /// Adds a row, and says to which list and when it is.
-    fn row(&mut self, record: &csv::StringRecord) -> Result<(usize, i128), String> {
+    /// Adds a row, and says to which list and when it is; `None` for one that is left out.
+    fn row(&mut self, record: &csv::StringRecord) -> Result<Option<(usize, i128)>, String> {
         let columns = &self.replay.columns;
         let field = |column: Option<u16>| {
             let text = column.and_then(|column| record.get(usize::from(column)));
             text.map(str::trim).filter(|text| !text.is_empty())
         };
+        if columns.sequence.is_some() {
+            let (Some(client), Some(_)) = (field(columns.client), field(Some(columns.time))) else {
+                return Ok(None);
+            };
+            let number = field(columns.sequence).unwrap_or_default();
+            if !self.seen.insert((client.to_owned(), number.to_owned())) {
+                return Ok(None);
+            }
+        }
         let time = field(Some(columns.time)).and_then(|text| self.replay.time.ns(text));
         let time = time.ok_or_else(|| format!("column {} has no time", columns.time + 1))?;
         let list = match field(columns.client) {
@@ -300,7 +316,7 @@ impl TableReading<'_> {
         let rows = self.table.lists.get_mut(list).ok_or_else(|| format!("{list} is no client"))?;
         rows.push(row);
         self.first = self.first.min(time);
-        Ok((list, time))
+        Ok(Some((list, time)))
     }
 
     /// The rows in the order of their times; of one time, in the table's.
@@ -395,7 +411,19 @@ mod tests {
         client: None,
         qos: None,
         retain: None,
+        sequence: None,
     };
+
+    #[test]
+    fn further_rows_of_a_message_and_rows_of_nobody_are_left_out() {
+        let text = "t,who,n\n1,0,0\n1,0,0\n2,1,0\n,0,9\n5,,3\n3,0,1\n";
+        let columns = ReplayColumns { client: Some(1), sequence: Some(2), ..BARE };
+        let mut replay = replay("t\n1\n", BARE, ReplayTime::S, None);
+        (replay.columns, replay.rows) = (columns, 3);
+        replay.table = Some(Arc::new(replay.table_of(text.as_bytes(), "x", 2).unwrap()));
+        assert_eq!(due(&replay, 0, 3), [Some(1000), Some(2000), None]);
+        assert_eq!(due(&replay, 1, 2), [Some(1500), None]);
+    }
 
     fn due(replay: &Replay, client: u32, count: u64) -> Vec<Option<u64>> {
         let begin = Instant::from_ns(1_000_000_000);

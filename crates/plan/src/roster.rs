@@ -334,9 +334,10 @@ impl Plan {
         }
     }
 
-    /// After how long a delivery is late: the least that any group says.
-    pub fn late_after(&self) -> Option<mqttlab_units::Duration> {
-        self.groups.iter().filter_map(|group| group.late_after).min()
+    /// After how many nanoseconds a delivery is late, by the names of the groups that say so.
+    pub fn late_after_ns(&self) -> BTreeMap<String, u64> {
+        let said = |group: &Group| Some((group.name.clone(), group.late_after?.as_ns()));
+        self.groups.iter().filter_map(said).collect()
     }
 }
 

@@ -116,6 +116,7 @@ impl MqttPlan {
             ping: match self.ping {
                 PingPlan::Sent => Ping::Sent,
                 PingPlan::Silence => Ping::Silence,
+                PingPlan::Interval => Ping::Interval,
             },
             // Counted from the start of the TCP connection, by the client's own timer.
             connect_timeout: group.reconnect.connect_timeout,

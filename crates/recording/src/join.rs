@@ -438,8 +438,8 @@ impl<'a> TableOut<'a> {
         // The clock is one for all; a delivery before its intended time comes only from a foreign recording.
         let latency_ns = row.intended_ns.filter(|_| is_told && !self.layout.is_untimed);
         let latency_ns = latency_ns.and_then(|intended_ns| received_ns.checked_sub(intended_ns));
-        let late =
-            !duplicate && latency_ns.zip(self.layout.late_after_ns).is_some_and(|(took, most)| took > most);
+        let most = self.layout.late_after(row.publisher, delivery.row.subscriber);
+        let late = !duplicate && latency_ns.zip(most).is_some_and(|(took, most)| took > most);
         // A repeated message may come behind later ones (MQTT 5 §4.6): only its first copy keeps the order.
         let out_of_order = delivery.overtaken && !duplicate && is_told;
         self.count(delivery.row.subscriber, |tally| {

@@ -2,8 +2,11 @@
 //!
 //! A recording stores it before its first row, so that it can be read without the program that knew, whatever killed that.
 
+use std::collections::BTreeMap;
+
 use mqttlab_units::Duration;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// Names behind the indices, and who should receive what. `layout.json`.
@@ -40,8 +43,10 @@ pub struct Layout {
     /// Messages intended from here on belong to the cool-down; `u64::MAX` when there is none. Nanoseconds since
     /// the start of the run.
     pub measurement_end_ns: u64,
-    /// A message that takes longer than this is late; `None`: none is.
-    pub late_after_ns: Option<u64>,
+    /// After how long a delivery is late, by group: of the publisher's and the receiver's the shorter. Other groups say nothing. Layouts of
+    /// earlier commits have one number, which is not read: what is completed from their spools has no late delivery.
+    #[serde(default, deserialize_with = "by_group")]
+    pub late_after_ns: BTreeMap<String, u64>,
     /// Whether the producer writes down every message that is dropped, as the simulator does. What is not written down
     /// as dropped is then still owed.
     #[serde(default)]
@@ -258,6 +263,15 @@ impl Layout {
         self.topics.get(topic as usize).map_or(0, |topic| topic.shares)
     }
 
+    /// After how many nanoseconds a delivery between these two clients is late; `None`: it never is.
+    pub fn late_after(&self, publisher: Option<u32>, subscriber: u32) -> Option<u64> {
+        if self.late_after_ns.is_empty() {
+            return None;
+        }
+        let of = |client: u32| self.late_after_ns.get(&self.clients.get(client as usize)?.group).copied();
+        publisher.and_then(of).into_iter().chain(of(subscriber)).min()
+    }
+
     /// Whether relays make copies of what is published to `topic`.
     pub fn is_relayed(&self, topic: u32) -> bool {
         self.topics.get(topic as usize).is_some_and(|topic| topic.relayed)
@@ -280,9 +294,48 @@ impl Layout {
     }
 }
 
+fn by_group<'de, D: Deserializer<'de>>(written: D) -> Result<BTreeMap<String, u64>, D::Error> {
+    let value = Value::deserialize(written)?;
+    if value.is_object() {
+        serde_json::from_value(value).map_err(D::Error::custom)
+    } else {
+        Ok(BTreeMap::new())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_delivery_is_late_by_the_shorter_of_what_its_two_groups_say() {
+        let client = |group: &str| Client {
+            name: group.into(),
+            group: group.into(),
+            host: 0,
+            session: None,
+            is_program: false,
+        };
+        let clients = ["alarms", "images", "silent", "viewer"].map(client).into();
+        let said = [("alarms", 1), ("images", 30), ("viewer", 10)].map(|(group, ns)| (group.to_string(), ns));
+        let layout = Layout { clients, late_after_ns: said.into(), ..Layout::default() };
+        let late = |publisher, subscriber| layout.late_after(publisher, subscriber);
+        assert_eq!(
+            [late(Some(0), 3), late(Some(1), 3), late(Some(2), 3), late(None, 3)],
+            [1, 10, 10, 10].map(Some)
+        );
+        assert_eq!([late(Some(0), 2), late(Some(2), 2), late(None, 2)], [Some(1), None, None]);
+        assert_eq!(Layout::default().late_after(Some(0), 3), None);
+    }
+
+    #[test]
+    fn a_layout_of_an_earlier_commit_is_read() {
+        let mut written = serde_json::to_value(Layout::default()).unwrap();
+        for value in [serde_json::json!(500), Value::Null, serde_json::json!({})] {
+            written["late_after_ns"] = value;
+            assert_eq!(serde_json::from_value::<Layout>(written.clone()).unwrap(), Layout::default());
+        }
+    }
 
     #[test]
     fn a_publisher_with_no_local_is_no_receiver_of_its_own_messages_and_of_others() {

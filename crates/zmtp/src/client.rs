@@ -282,7 +282,7 @@ impl Client {
         let kind = command.kind();
         let handshake = self.handshake.as_mut().ok_or(Malformed::OutOfPlace(kind))?;
         match command {
-            Command::Ready { socket } => {
+            Command::Ready { socket, .. } => {
                 handshake.ready(socket)?;
                 self.outputs.push_back(Output::Connected);
                 // Behind READY, which must be the first command.
@@ -375,7 +375,7 @@ mod tests {
     fn connect(client: &mut Client, minor: u8, peer: SocketType) -> Vec<Output> {
         client.handle(NOW, Input::Opened);
         client.handle(NOW, Input::Greeting(Greeting { minor }));
-        client.handle(NOW, Input::Command(Command::Ready { socket: Some(peer) }));
+        client.handle(NOW, Input::Command(Command::Ready { socket: Some(peer), client: None }));
         said(client)
     }
 
@@ -431,7 +431,7 @@ mod tests {
         client.handle(NOW, Input::Opened);
         assert!(client.arrived().is_err(), "before the handshake");
         client.handle(NOW, Input::Greeting(Greeting { minor: 1 }));
-        client.handle(NOW, Input::Command(Command::Ready { socket: Some(SocketType::Xsub) }));
+        client.handle(NOW, Input::Command(Command::Ready { socket: Some(SocketType::Xsub), client: None }));
         subscribed(&mut client, b"a");
         said(&mut client);
         assert_eq!((client.arrived(), said(&mut client)), (Ok(false), vec![]));

@@ -11,6 +11,8 @@ pub enum Command<B> {
     Ready {
         /// The type of its socket, where it is one of publish and subscribe.
         socket: Option<SocketType>,
+        /// What it is called, where it says that.
+        client: Option<B>,
     },
     /// Why the peer refuses.
     Error(B),
@@ -46,7 +48,7 @@ impl<B> Command<B> {
     /// The same over other bytes.
     pub fn map<C>(self, bytes: impl FnOnce(B) -> C) -> Command<C> {
         match self {
-            Command::Ready { socket } => Command::Ready { socket },
+            Command::Ready { socket, client } => Command::Ready { socket, client: client.map(bytes) },
             Command::Error(reason) => Command::Error(bytes(reason)),
             Command::Subscribe(prefix) => Command::Subscribe(bytes(prefix)),
             Command::Cancel(prefix) => Command::Cancel(bytes(prefix)),
@@ -64,7 +66,7 @@ impl<B> Command<B> {
 pub fn decode(body: &[u8]) -> Result<Command<&[u8]>, Malformed> {
     let (name, data) = split(body)?;
     Ok(match name {
-        b"READY" => Command::Ready { socket: socket_type(data)? },
+        b"READY" => Command::Ready { socket: socket_type(data)?, client: client_of(body) },
         b"ERROR" => match split(data)? {
             (reason, []) => Command::Error(reason),
             _ => return Err(Malformed::Command),
@@ -250,12 +252,12 @@ mod tests {
     fn commands_are_read_back_and_as_long_as_is_said() {
         let mut out = Vec::new();
         ready(SocketType::Sub, Some("pub-3"), &mut out);
-        assert_eq!(decode(body(&out)), Ok(Command::Ready { socket: Some(SocketType::Sub) }));
-        assert_eq!(client_of(body(&out)), Some(&b"pub-3"[..]));
+        let client = Some(&b"pub-3"[..]);
+        assert_eq!(decode(body(&out)), Ok(Command::Ready { socket: Some(SocketType::Sub), client }));
         out.clear();
         ready(SocketType::Xpub, None, &mut out);
-        assert_eq!((out.len(), client_of(body(&out))), (ready_len(SocketType::Xpub), None));
-        assert_eq!(decode(body(&out)), Ok(Command::Ready { socket: Some(SocketType::Xpub) }));
+        assert_eq!(out.len(), ready_len(SocketType::Xpub));
+        assert_eq!(decode(body(&out)), Ok(Command::Ready { socket: Some(SocketType::Xpub), client: None }));
         for prefix in [&b""[..], b"a/b", &[7; 300]] {
             for (begins, length) in [(true, subscribe_len(prefix.len())), (false, cancel_len(prefix.len()))] {
                 out.clear();
@@ -295,8 +297,8 @@ mod tests {
         }
         assert_eq!(decode(b"\x05HELLO..."), Ok(Command::Other));
         let other = b"\x05READY\x04Test\0\0\0\x01x\x0bsocket-type\0\0\0\x03SUB";
-        assert_eq!(decode(other), Ok(Command::Ready { socket: Some(SocketType::Sub) }));
-        assert_eq!(decode(b"\x05READY"), Ok(Command::Ready { socket: None }));
+        assert_eq!(decode(other), Ok(Command::Ready { socket: Some(SocketType::Sub), client: None }));
+        assert_eq!(decode(b"\x05READY"), Ok(Command::Ready { socket: None, client: None }));
         assert_eq!(subscription(b"\x02x"), None);
         assert_eq!(subscription(b""), None);
     }

@@ -218,7 +218,7 @@ impl<M: Clone> Proxy<M> {
     fn command(&mut self, peer: Peer, command: Command<&[u8]>) -> Result<(), Malformed> {
         let Some(end) = self.ends.get_mut(&peer) else { return Ok(()) };
         let kind = command.kind();
-        if let Command::Ready { socket } = command {
+        if let Command::Ready { socket, .. } = command {
             end.handshake.ready(socket)?;
             let minor = end.handshake.minor();
             // Who publishes filters: one that connects later would send nothing before it knows all prefixes.
@@ -310,7 +310,7 @@ mod tests {
     fn connect(proxy: &mut Proxy<u64>, peer: u32, own: SocketType, other: SocketType) -> Vec<Output<u64>> {
         proxy.handle(NOW, Peer(peer), Input::Accepted(own));
         proxy.handle(NOW, Peer(peer), Input::Greeting(Greeting { minor: 1 }));
-        proxy.handle(NOW, Peer(peer), Input::Command(Command::Ready { socket: Some(other) }));
+        proxy.handle(NOW, Peer(peer), Input::Command(Command::Ready { socket: Some(other), client: None }));
         said(proxy)
     }
 

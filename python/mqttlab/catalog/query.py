@@ -18,8 +18,9 @@ import sqlalchemy as sa
 
 from mqttlab.catalog import tables as t
 from mqttlab.catalog.place import CatalogError
+from mqttlab.digits import TIME_UNITS
 from mqttlab.mistaken import closest, names_like
-from mqttlab.quantity import FREQUENCY_UNITS, LENGTH_UNITS, NUMBER, RATE_UNITS, SIZE_UNITS, TIME_UNITS
+from mqttlab.quantity import FREQUENCY_UNITS, LENGTH_UNITS, NUMBER, RATE_UNITS, SIZE_UNITS
 
 Kind = Literal["text", "number", "truth"]
 Comparison = Callable[[Any, Any], Any]

@@ -5,9 +5,7 @@ Exit statuses are those of :mod:`mqttlab.cli.status`.
 
 from mqttlab.cli import commands, imports
 from mqttlab.cli.main import main
-
-EXIT_STATUS = ("Exit status: 0 done; 1 failed; 2 wrong input, nothing was made; 3 a run ended early, its recording is "
-               "kept.")
+from mqttlab.cli.status import in_help
 
 # In the list of commands a first sentence would be cut off.
 SHORT = {
@@ -30,10 +28,11 @@ SHORT = {
 for name, words in SHORT.items():
     main.commands[name].short_help = words
 
-for command in (main, *main.commands.values(), *imports.import_.commands.values(),
-                *commands.catalog.catalog.commands.values(), *commands.queue.queue.commands.values()):
-    # Where a command's own help lists its statuses, the general line would contradict it.
-    if "Exit status, of several" not in (command.help or ""):
-        command.epilog = EXIT_STATUS
+main.epilog = "Exit status: mqttlab COMMAND --help lists those of each command."
+for name, command in main.commands.items():
+    command.epilog = in_help(name)
+for group in (imports.import_, commands.catalog.catalog, commands.queue.queue):
+    for name, command in group.commands.items():
+        command.epilog = in_help(f"{group.name} {name}")
 
-__all__ = ["EXIT_STATUS", "main"]
+__all__ = ["main"]

@@ -20,7 +20,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mqttlab import scratch, secrets
+from mqttlab import digits, scratch, secrets
 from mqttlab.cli.catalogs import catalog_for
 from mqttlab.cli.progress import PHASES
 from mqttlab.cli.space import size
@@ -151,7 +151,6 @@ def _driven(
 ) -> Finish:
     experiment = directory.experiment
     watch = Watch(experiment.thresholds)
-    total = len(pilots) if pilots is not None else most(experiment)
     if to is not None:
         to = f"{to.rstrip('/')}/{experiment.name}"
 
@@ -161,7 +160,7 @@ def _driven(
 
     pool, width = _executor(experiment, jobs, observe, to, cluster, queue, catalog)
     # The queue's process takes recordings into the catalog, before the next live run begins.
-    screen = _Screen(console, directory, total, width,
+    screen = _Screen(console, directory, pilots, width,
                      known if queue == "none" or cluster is not None else lambda record: None)
     with pool, screen.shown():
         watch.cancel = pool.cancel
@@ -197,17 +196,20 @@ def _executor(
 class _Screen:
     """The whole and what runs now, on a terminal; a line for each run that ended elsewhere."""
 
-    def __init__(self, console: Console, directory: ExperimentDirectory, total: int, width: int,
+    def __init__(self, console: Console, directory: ExperimentDirectory, pilots: Sequence[Task] | None, width: int,
                  known: Callable[[RunRecord], None]) -> None:
         self._console = console
         self._known = known
-        self._total = total
+        self._total = most(directory.experiment) if pilots is None else len(pilots)
         self._width = width
         self._began = time.monotonic()
         self._running: dict[str, tuple[RunRecord, str]] = {}
         self._phases: dict[str, dict[str, Any]] = {}
         done = [record for record in directory.runs() if record.state == "done"]
-        self._before = len(done)
+        # Pilots are no runs of the design, and its runs are no pilots; of those only so many are asked for.
+        blocks = None if pilots is None else {task.block for task in pilots}
+        self._before = sum((record.kind == "pilot") is (blocks is not None)
+                           and (blocks is None or record.block in blocks) for record in done)
         self._seconds = [record.seconds for record in done]
         self._ended = self._wrong = 0
         self._live: Live | None = None
@@ -279,7 +281,7 @@ class _Screen:
         words = PHASES.get(phase.get("phase", ""), "")
         figures = f"{phase['delivered']} delivered" if "delivered" in phase else ""
         if phase.get("latency_p50_ns") is not None:
-            figures += f", p50 {phase['latency_p50_ns'] / 1e6:.1f} ms"
+            figures += f", p50 {digits.duration(phase['latency_p50_ns'])}"
         return words, figures
 
 

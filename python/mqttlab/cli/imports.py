@@ -57,14 +57,6 @@ def import_() -> None:
 
     Files may be compressed (gzip, Zstandard). `-` is standard input. docs/how-to/import.md has the
     details.
-
-    \b
-    Exit status, of several the first in the order 2, 1, 3, 6:
-      0  done
-      1  failed: the recording cannot be written
-      2  wrong input: nothing was written
-      3  incomplete: a file ends early or is damaged; its readable part is imported
-      6  not valid: evidence is missing; the report begins with the missing parts
     """
 
 

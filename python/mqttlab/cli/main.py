@@ -12,10 +12,10 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from mqttlab import __version__
 from mqttlab.cli.problems import Commands, WithTables, existing_directory, writable_file
 from mqttlab.errors import UsageError
 from mqttlab.terminal import say, say_json
+from mqttlab.version import __version__
 
 # Nothing else is imported up here: what a command needs it imports itself, so that `--help` waits for nothing.
 
@@ -204,16 +204,6 @@ def run(
       mqttlab run scenarios/demo.toml
       mqttlab run scenarios/demo.toml --backend sim --set groups[0].count=20
       mqttlab run scenarios/demo.toml --detach
-
-    \b
-    Exit status, of several the first in the order 2, 1, 3, 6, 4, 5:
-      0  done
-      1  failed: nothing was measured
-      2  wrong input: nothing was started
-      3  incomplete: it ended early; the recording is kept
-      4  a threshold was broken
-      5  a threshold is undecided
-      6  not valid: it did not measure its scenario; the report begins with the reason
     """
     overrides = overrides_of(settings, backend) | ({"live.probe": "10 s"} if probe else {})
     if detach:

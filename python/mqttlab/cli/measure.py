@@ -14,8 +14,9 @@ from rich.table import Table
 
 from mqttlab.cli.space import size
 from mqttlab.console import Console
+from mqttlab.digits import duration
 from mqttlab.engine import measure
-from mqttlab.report.text import duration, number
+from mqttlab.report.text import number
 from mqttlab.scenario.estimate import FRAME_BYTES
 from mqttlab.schemas import OUTPUT_SCHEMA
 from mqttlab.terminal import say_json

@@ -27,6 +27,10 @@ from mqttlab.files import from_here
 from mqttlab.terminal import say
 
 FAILED = 1
+# What lists what a command is about; recordings are what most are.
+LISTS = {"study": "mqttlab study list", "networks": "mqttlab networks", "experiment": "mqttlab list --experiments"}
+LISTED = 8
+"""Options that a line names at most."""
 WRONG = 2
 # How files that are imported may end.
 LOGS, PACKED = (".csv", ".tsv", ".json", ".jsonl", ".log", ".txt"), (".gz", ".zst")
@@ -45,6 +49,12 @@ class Command(click.Command):
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise
+
+
+    def instead_of_option(self, option: str) -> str | None:
+        """What to write instead of an option that there is not; nothing where the nearest option says enough."""
+        listing = LISTS.get(self.name or "", "mqttlab list")
+        return f"write: {listing}" if option in ("--list", "--ls") and "list" not in (self.name or "") else None
 
 
 class Stopped(SystemExit):
@@ -279,8 +289,12 @@ def _usage(error: click.UsageError) -> list[str]:
         # Two dashes alone make no likeness.
         known = [name[2:] for name in (*options, "--help")]
         close = closest(error.option_name.strip("-"), known, 0.6)
-        hint = f"did you mean `--{close}`?" if close else f"known: {', '.join([*options, '--help'])}"
-        words = f"there is no option {error.option_name}; {hint}"
+        asked = error.ctx.command if error.ctx else None
+        hint = asked.instead_of_option(error.option_name) if isinstance(asked, Command) else None
+        # Of many options the help says more.
+        listed = f"; known: {', '.join([*options, '--help'])}" if len(options) < LISTED else ""
+        close = f"; did you mean `--{close}`?" if close else listed
+        words = f"there is no option {error.option_name}" + (f"; {hint}" if hint else close)
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         words = f"{error.param.make_metavar(error.ctx) if error.ctx else error.param.name} is missing"
     elif isinstance(error, click.BadParameter) and error.param is not None:

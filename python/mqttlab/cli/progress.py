@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from mqttlab.console import Console
-from mqttlab.digits import plain
+from mqttlab.digits import duration, plain
 from mqttlab.foreign import visible
 
 PHASES = {
@@ -34,6 +34,8 @@ PHASES = {
 }
 
 CHANGES_SHOWN = 20
+PATIENCE_NS = 3 * 10**9
+"""How long clients connect until it is told that none has."""
 
 
 class RunProgress:
@@ -45,6 +47,8 @@ class RunProgress:
         self._live = console.is_terminal
         self._phase_start_ns = self._measured_ns = self._changes = 0
         self._before: dict[str, Any] = {}
+        # Since when clients connect, and for how long at most, until it is told that none has.
+        self._connecting: tuple[int, float] | None = None
         self._bar = Progress(
             SpinnerColumn(), TextColumn("[bold]{task.fields[phase]}"), BarColumn(),
             TextColumn("{task.fields[figures]}"), TimeRemainingColumn(), console=console,
@@ -76,6 +80,8 @@ class RunProgress:
             self._tick(line)
         elif kind == "change":
             self._change(line)
+        elif kind == "waiting":
+            self.say(str(line["text"]))
         elif kind == "warning":
             self._console.print(f"[yellow]warning:[/] {escape(line['text'])}", highlight=False)
 
@@ -83,6 +89,7 @@ class RunProgress:
         words = PHASES.get(line["phase"], line["phase"])
         self._phase_start_ns = line["at_ns"]
         length = line["length_ns"] / 1e9
+        self._connecting = (line["at_ns"], length) if line["phase"] == "connect" else None
         if line["phase"] in ("warm_up", "measurement"):
             self._measured_ns = line["at_ns"] + (line["length_ns"] if line["phase"] == "warm_up" else 0)
         if self._live:
@@ -101,6 +108,10 @@ class RunProgress:
             self.say(f"at {at:.1f} s {visible(str(line['name']))}{', by hand' if by_hand else ''}")
 
     def _tick(self, line: dict[str, Any]) -> None:
+        if self._connecting is not None and line["at_ns"] - self._connecting[0] >= PATIENCE_NS:
+            length, self._connecting = self._connecting[1], None
+            if line["connected"] == 0 and length > PATIENCE_NS / 1e9:
+                self.say(f"no client is connected yet; waiting for at most {plain(length)} s")
         if self._live:
             elapsed = (line["at_ns"] - self._phase_start_ns) / 1e9
             self._bar.update(self._task, completed=elapsed, figures=figures(line))
@@ -113,9 +124,9 @@ def figures(line: dict[str, Any]) -> str:
     """The live figures of a tick in a few words."""
     parts = [f"{line['connected']} connected", f"{line['sent']} sent", f"{line['delivered']} delivered"]
     if line.get("latency_p50_ns") is not None:
-        parts.append(f"p50 {_time(line['latency_p50_ns'])}")
+        parts.append(f"p50 {duration(line['latency_p50_ns'])}")
     if line.get("latency_p99_ns") is not None:
-        parts.append(f"p99 {_time(line['latency_p99_ns'])}")
+        parts.append(f"p99 {duration(line['latency_p99_ns'])}")
     if line.get("emulator_lateness_p99_ns") is not None:
         parts.append(f"emulator late {line['emulator_lateness_p99_ns'] / 1e3:.0f} µs")
     if line.get("events_per_s") is not None:
@@ -184,7 +195,7 @@ def _latency(line: dict[str, Any]) -> list[str]:
     latency = line.get("latency", {})
     if not latency.get("count"):
         return []
-    percentiles = (f"{name} {_time(latency[f'{name}_ns'])}" for name in ("p50", "p90", "p99"))
+    percentiles = (f"{name} {duration(latency[f'{name}_ns'])}" for name in ("p50", "p90", "p99"))
     return [f"  latency of the last {latency['count']}: {', '.join(percentiles)}  {spark(latency)}"]
 
 
@@ -234,11 +245,6 @@ def _servers(line: dict[str, Any], before: dict[str, Any], passed_s: float) -> l
         percent = 100 * used_s / passed_s if passed_s > 0 else 0.0
         shown.append(f"  {server['server']}: {percent:.0f} % of a processor, {server['rss_bytes'] / 1e6:.0f} MB")
     return shown
-
-
-def _time(time_ns: int) -> str:
-    """A latency: of a second and more in seconds."""
-    return f"{_figure(time_ns / 1e6)} ms" if time_ns < 1e9 else f"{_figure(time_ns / 1e9)} s"
 
 
 def _figure(value: float) -> str:

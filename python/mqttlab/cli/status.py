@@ -1,19 +1,8 @@
 """Exit statuses: how a command ended, for scripts.
 
-======  ============================================================================================================
-status  meaning
-======  ============================================================================================================
-0       done
-1       failed: nothing was measured
-2       wrong input: nothing was started
-3       incomplete: it ended early; what it recorded is kept
-4       a threshold was broken
-5       undecided
-6       not valid: a run came to its end and did not measure what its scenario asks for; imported evidence is not whole
-======  ============================================================================================================
-
-Of several the first in the order 2, 1, 3, 6, 4, 5 counts. Commands that read a recording (``report``, ``compare``) end
-with 0 whatever its verdict is: they did what they were asked to do, and print it.
+:data:`MEANINGS` lists them. Of several the first in the order of :data:`PRECEDENCE` counts. Commands that read a
+recording (``report``, ``compare``) end with 0 whatever its verdict is: they did what they were asked to do, and print
+it.
 """
 
 from __future__ import annotations
@@ -28,6 +17,44 @@ if TYPE_CHECKING:
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, UNDECIDED, NOT_VALID = range(7)
 ENDED = {"complete": DONE, "failed": FAILED, "incomplete": INCOMPLETE}
 PRECEDENCE = (WRONG, FAILED, INCOMPLETE, NOT_VALID, BROKEN, UNDECIDED, DONE)
+MEANINGS = {
+    DONE: "done", FAILED: "failed: nothing was measured", WRONG: "wrong input: nothing was started",
+    INCOMPLETE: "incomplete: it ended early; the recording is kept", BROKEN: "a threshold was broken",
+    UNDECIDED: "a threshold is undecided",
+    NOT_VALID: "not valid: it did not measure its scenario; the report begins with the reason",
+}
+WITHOUT_RUNS = "Exit status: 0 done; 1 failed; 2 wrong input, nothing was made."
+"""Of commands that make no recording."""
+NO_THRESHOLDS: dict[int, str | None] = {BROKEN: None, UNDECIDED: None}
+OF_IMPORTS: dict[int, str | None] = NO_THRESHOLDS | {
+    FAILED: "failed: the recording cannot be written", WRONG: "wrong input: nothing was written",
+    INCOMPLETE: "incomplete: a file ends early or is damaged; its readable part is imported",
+    NOT_VALID: "not valid: evidence is missing; the report begins with the missing parts"}
+# Of commands that make recordings, by their words: what statuses mean there, where that is more than above; none: they
+# have no such status.
+OWN: dict[str, dict[int, str | None]] = {
+    "run": {}, "try": NO_THRESHOLDS, "queue wait": NO_THRESHOLDS, "import": OF_IMPORTS, "import capture": OF_IMPORTS,
+    "import log": OF_IMPORTS,
+    "experiment": {
+        DONE: "done, every threshold held", FAILED: "failed: a run has failed as often as `attempts` says",
+        WRONG: "wrong input, or runs are stale: nothing was started",
+        INCOMPLETE: "incomplete: it was interrupted, or runs ended early",
+        NOT_VALID: "not valid: a run did not measure its scenario in as many tries as `attempts` says"},
+}
+
+
+def in_help(command: str) -> str:
+    """The statuses of a command, for the end of its help.
+
+    Args:
+        command: its words without the program's name, such as ``import log``.
+    """
+    if command not in OWN:
+        return WITHOUT_RUNS
+    meanings = {status: words for status, words in {**MEANINGS, **OWN[command]}.items() if words is not None}
+    order = ", ".join(str(status) for status in PRECEDENCE if status in meanings and status != DONE)
+    lines = [f"  {status}  {words}" for status, words in sorted(meanings.items())]
+    return "\n".join(["\b", f"Exit status, of several the first in the order {order}:", *lines])
 
 
 def status_of(outcome: Outcome) -> int:

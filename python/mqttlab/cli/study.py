@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,13 +15,14 @@ from rich.text import Text
 
 from mqttlab.console import Console, print_table
 from mqttlab.errors import UsageError
+from mqttlab.plurals import counted
 from mqttlab.studies import Comparison, LiveRuns, Study, perform_live, simulate
 from mqttlab.studies.agreement import Disagreement, Measured, compared, far, with_parts
 from mqttlab.studies.claims import Ran, claims_of, decides, of_short_pass
 from mqttlab.studies.document import FIT_COLUMNS, Rerun, columns, fit_rows, heading, rows
 from mqttlab.studies.means import mean_charts
 from mqttlab.studies.study import Case, LiveCells, live_scenario
-from mqttlab.studies.table import beside_simulated, pooled
+from mqttlab.studies.table import Cell, beside_simulated, pooled
 
 VERDICTS = {"held": "[green]held[/]", "refuted": "[bold yellow]refuted[/]",
             "not reproduced": "[yellow]not reproduced[/]", "undecided": "undecided",
@@ -108,13 +110,7 @@ def run_study(study: Study, console: Console, asked: Asked) -> Rerun:
               if asked.everything or claim.claim in asked.claims]
     if asked.quick:
         judged = of_short_pass(directory, judged, _shortened(study, cases, asked))
-    for table in dict.fromkeys(cell.table for cell in cells):
-        its = [cell for cell in cells if cell.table == table]
-        print_table(console, heading(table), columns(its), list(rows(its)), left=(0, 1), keys=2)
-    if fitted := fit_rows(cells):
-        print_table(console, "Fit", FIT_COLUMNS, fitted, left=(), keys=1)
-    if judged:
-        _print_claims(judged, console)
+    print_results(judged, cells, console)
     runs = len(cases) * len(every)
     words = "simulations" if asked.backend == "sim" else "live runs"
     console.print(f"{runs} {words} in {took_s:.1f} s", highlight=False)
@@ -238,6 +234,24 @@ def _agreed(repetitions: Sequence[Sequence[Comparison]]) -> list[Comparison]:
 def _progress(console: Console) -> Progress:
     return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
                     console=console, transient=True)
+
+
+def print_results(judged: Sequence[Comparison], cells: Sequence[Cell], console: Console) -> None:
+    """Print the verdicts in a line, each claim in one, then the claims with their numbers, and the tables."""
+    if judged:
+        counts = Counter[str](claim.verdict for claim in judged)
+        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+        console.print(f"Of {counted(len(judged), 'claim')}: {said}.", highlight=False)
+        for claim in judged:
+            verdict = Text.from_markup(VERDICTS[claim.verdict])
+            verdict.pad_right(max(map(len, counts)) - len(claim.verdict))
+            console.print(Text("  ") + verdict + Text(f"  {claim.text}"), highlight=False, soft_wrap=True)
+        _print_claims(judged, console)
+    for table in dict.fromkeys(cell.table for cell in cells):
+        its = [cell for cell in cells if cell.table == table]
+        print_table(console, heading(table), columns(its), list(rows(its)), left=(0, 1), keys=2)
+    if fitted := fit_rows(cells):
+        print_table(console, "Fit", FIT_COLUMNS, fitted, left=(), keys=1)
 
 
 def _print_claims(judged: Sequence[Comparison], console: Console) -> None:

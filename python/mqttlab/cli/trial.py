@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import queue
 import re
 import socket
 import tempfile
+import threading
 import tomllib
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,27 +31,33 @@ from mqttlab.experiments.schedule import Records
 from mqttlab.files import from_here
 from mqttlab.metrics import DEVICE_RATE
 from mqttlab.scenario import Scenario, ScenarioError, warnings_of
-from mqttlab.scenario.needs import need_servers
+from mqttlab.scenario.needs import need_secrets, need_servers
+from mqttlab.scenario.places import steps
+from mqttlab.scenario.secret import written_in
 from mqttlab.schemas import OUTPUT_SCHEMA
 from mqttlab.terminal import say, say_json, say_text
-from mqttlab.trial import Files, Trial, TrialError, answer, checked, files_of, scenario_text
+from mqttlab.trial import WHOLE, Files, Trial, TrialError, answer, asked, checked, files_of, scenario_text
 from mqttlab.trial.answer import Point, figure
 from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, LATENCIES, UNDELIVERED
 
 COLUMNS = (("p50", Response(LATENCIES[0])), ("p95", Response(LATENCIES[1])), ("p99", Response(LATENCIES[2])),
            ("not delivered", UNDELIVERED), ("up", BYTES_UP), ("down", BYTES_DOWN))
 
+PATIENCE_S, LOOKUP_S = 2, 10
+"""Seconds until a lookup of a broker's name is told, and is given up."""
+
 UNWRITABLE = re.compile("[\x00-\x08\n-\x1f\x7f\ud800-\udfff]")
 
 
-def trial_of(shape: str, simulate: bool, written: dict[str, str]) -> Trial:
-    """The options, with several values where there are commas between them.
+def trial_of(shape: str, simulate: bool, written: dict[str, str], settings: dict[str, Any] | None = None) -> Trial:
+    """The options, with several values where there are commas between them; ``settings`` are those of ``--set``.
 
     Raises:
         TrialError: a value is empty or given twice.
         UsageError: the broker's name has no address.
     """
-    values = {option: tuple(part.strip() for part in text.split(",")) for option, text in written.items()}
+    values = {option: (text,) if option in WHOLE else tuple(part.strip() for part in text.split(","))
+              for option, text in written.items()}
     for option, parts in values.items():
         if "" in parts:
             raise TrialError(f"--{option} is {written[option]!r}, which has an empty value; leave it out")
@@ -59,23 +68,69 @@ def trial_of(shape: str, simulate: bool, written: dict[str, str]) -> Trial:
             raise TrialError(f"--{option} has " + (
                 "a byte that is not UTF-8" if found[0] >= "\ud800" else f"the control character U+{ord(found[0]):04X}")
                 + "; leave it out")
+    for place in _secret_places(settings or {}):
+        raise TrialError(f"--set {place} has a secret, which lists of processes and the scenario would show; use "
+                         "--password-env VARIABLE, or write where it is: '{ env = \"VARIABLE\" }'")
+    hosts: dict[str, str] = {}
     if "broker" in values:
-        values["broker"] = tuple(_resolved(value) for value in values["broker"])
+        values["broker"] = tuple(_resolved(value, hosts) for value in values["broker"])
         if len(set(values["broker"])) < len(values["broker"]):
             raise TrialError("--broker has a value twice; keep one")
-    return Trial(shape=shape, backend="sim" if simulate else "live", values=values)
+    return Trial(shape=shape, backend="sim" if simulate else "live", values=values, settings=settings or {},
+                 hosts=hosts)
 
 
-def _resolved(broker: str) -> str:
-    """A broker's address and port: a scenario has no names of hosts, whose addresses change."""
+def _secret_places(settings: dict[str, Any]) -> Iterator[str]:
+    """The settings that have a secret as text."""
+    for place, value in settings.items():
+        nested = value
+        for is_index, step in reversed(steps(place)):
+            nested = [nested] if is_index else {step: nested}
+        if any(written_in(nested)):
+            yield place
+
+
+def _resolved(broker: str, hosts: dict[str, str]) -> str:
+    """A broker's address and port: a scenario has no names of hosts, whose addresses change. ``hosts`` keeps names."""
     host, separator, port = broker.rpartition(":")
     if not separator:
         host, port = broker, "1883"
     try:
-        address = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
+        address = _address_of(host)
     except (OSError, UnicodeError) as error:
         raise UsageError(f"--broker {broker}: there is no address of {host!r}: {error}; write HOST:PORT") from error
+    if address != host:
+        hosts[f"{address}:{port}"] = host
     return f"{address}:{port}"
+
+
+def _address_of(host: str) -> str:
+    """The IPv4 address of a host, which is looked up for a bounded time.
+
+    Raises:
+        OSError: there is none, or no answer in time.
+        UnicodeError: this is no name.
+    """
+    found: queue.Queue[str | Exception] = queue.Queue()
+
+    def look_up() -> None:
+        try:
+            found.put(str(socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]))
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=look_up, daemon=True).start()
+    try:
+        answered = found.get(timeout=PATIENCE_S)
+    except queue.Empty:
+        say(f"mqttlab: looking up {host}, at most {LOOKUP_S} s", err=True)
+        try:
+            answered = found.get(timeout=LOOKUP_S - PATIENCE_S)
+        except queue.Empty:
+            raise TimeoutError(f"no name server answered within {LOOKUP_S} s") from None
+    if isinstance(answered, Exception):
+        raise answered
+    return answered
 
 
 def show_trial(
@@ -88,6 +143,7 @@ def show_trial(
     scenarios = [(text, _checked(single, text)) for single in trial.singles() for text in [scenario_text(single)]]
     writable_directory(runs, "--runs")
     _can_run(scenarios[0][1])
+    need_secrets(scenarios[0][1], asked(trial, scenarios[0][0]))
     for line in dict.fromkeys(line for text, scenario in scenarios for line in warnings_of(scenario, "the scenario",
                                                                                            text)):
         say(f"mqttlab: warning: {line}", err=True)
@@ -166,7 +222,7 @@ def _compare(
         # An interval under its mean is narrower than cells that are cut off.
         table = _table(points, "\n")
     console.print(table)
-    console.print("latency in ms; kB of IP packets of each device in an hour of this load"
+    console.print("latency in ms; kB of IP packets of each device in an hour of this load, × 0.72: MB in 30 days"
                   + ("; ± half width of the 95 % interval" if len(points[0].records) > 1 else ""), highlight=False)
     for task in finish.given_up:
         last = records.of(task)[-1]

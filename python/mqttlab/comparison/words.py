@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mqttlab.comparison.messages import ByMessage
+from mqttlab.digits import LONG_NS, duration
 from mqttlab.metrics import ALL, fates
 
 FRAMES_TOLD = 3
-DROPS = {"random_loss": "random loss", "burst_loss": "burst loss", "queue_full": "its queue was full",
-         "bit_error": "bit error", "retry_limit": "the last retry failed", "unreachable": "out of reach",
-         "link_down": "the link was down", "nat_forgot": "the NAT had forgotten the connection",
-         "codel": "CoDel kept its queue short", "policer": "it exceeded the policer's rate"}
-
 
 def head(record: dict[str, Any]) -> str:
     """Which message, and how its fate or its latency differs."""
@@ -21,8 +17,8 @@ def head(record: dict[str, Any]) -> str:
     if record["fate"] != record["fate_second"]:
         told = [fates.in_words(record[f"fate{of}"], record[f"cause{of}"]) for of in ("", "_second")]
         return f"{who}: {told[0]} → {told[1]}"
-    before, after = (record[name] / 1e6 for name in ("latency_ns", "latency_ns_second"))
-    return f"{who}: {before:.1f} ms → {after:.1f} ms ({after - before:+.1f} ms)"
+    before, after = (record[name] for name in ("latency_ns", "latency_ns_second"))
+    return f"{who}: {_time(before)} → {_time(after)} ({_change(after - before)})"
 
 
 def what_happened(pair: ByMessage, record: dict[str, Any]) -> list[str]:
@@ -38,11 +34,19 @@ def what_happened(pair: ByMessage, record: dict[str, Any]) -> list[str]:
         if record[f"cause{of}"] and record["fate"] != record["fate_second"]:
             sentences.append(f"In run {side} {fates.because(record[f'fate{of}'], record[f'cause{of}'])}.")
     if record["part"] is not None:
-        title, change = ALL[record["part"]].title, record["part_ns"] / 1e6
-        sentences.append(f"Of its time {title!r} changed most: {change:+.1f} ms.")
+        title, change = ALL[record["part"]].title, record["part_ns"]
+        sentences.append(f"Of its time {title!r} changed most: {_change(change)}.")
     if record["reason"] == "what was offered":
         sentences.append("Only one of the runs sent it.")
     return sentences or ["The recordings do not show why."]
+
+
+def _time(nanoseconds: int) -> str:
+    return duration(nanoseconds) if abs(nanoseconds) >= LONG_NS else f"{nanoseconds / 1e6:.1f} ms"
+
+
+def _change(nanoseconds: int) -> str:
+    return f"{'' if nanoseconds < 0 else '+'}{_time(nanoseconds)}"
 
 
 def frame(lost: dict[str, Any], *, waited: bool = False) -> str:
@@ -56,7 +60,7 @@ def frame(lost: dict[str, Any], *, waited: bool = False) -> str:
         what = "a segment without data"
     else:
         what = f"bytes {lost['start']}–{lost['end'] - 1} of the stream"
-    cause = DROPS.get(lost["cause"], lost["cause"])
+    cause = fates.DROPS.get(lost["cause"], lost["cause"])
     there = (f"run {other} did not send it" if lost["other_fate"] is None
              else f"in run {other} it is frame {lost['other_frame']} and was {lost['other_fate']}")
     subject = f"It waited for frame {lost['frame']}" if waited else f"It was in frame {lost['frame']}"

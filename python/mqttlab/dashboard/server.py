@@ -230,7 +230,7 @@ class Dashboard:
         """What stands on the page of an address; a page that says so where there is none, or it cannot be shown."""
         try:
             if path == "/":
-                return runs.page(self.store, query)
+                return runs.page(self.store, query, live.standing(self.jobs, self.watch))
             if path == "/compare":
                 return compare.page(self.store, self.comparisons, query)
             if path == "/map":

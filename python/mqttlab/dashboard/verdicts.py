@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mqttlab.dashboard.run_annotations import scenario_of
 from mqttlab.dashboard.store import Store
-from mqttlab.digits import plain
+from mqttlab.digits import LONG_NS, plain
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import bound, judged_of, supported, values_of
@@ -52,7 +52,8 @@ def mark(figure: Figure, name: str, asked: list[Threshold]) -> Figure:
             if written is None or not one.metric.startswith("latency_ms"):
                 continue
             value = bound(one.metric, written)
-            label = f"{called(one.metric)} {words} {plain(value)} ms"
+            limit = f"{plain(value / 1e3)} s" if value * 1e6 >= LONG_NS else f"{plain(value)} ms"
+            label = f"{called(one.metric)} {words} {limit}"
             label += f"{'' if one.stage is None else f' in stage {one.stage}'}"
             figure.add_line(axis, value, {"color": "#A5123A", "width": 1.5, "dash": "dash"},
                             {"text": label, "font": {"color": "#A5123A"}})

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.panels import Head, told_table
-from mqttlab.digits import plain
+from mqttlab.digits import duration, plain
 from mqttlab.plan.events import Change, changes
-from mqttlab.report.text import duration, number
+from mqttlab.report.text import number
 from mqttlab.runs import Announced
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class Followed:
     recent: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=RECENT))
     """The last ticks, a second of real time: rates are of it, for servers are sampled more rarely than ticks come."""
     phase: dict[str, Any] = field(default_factory=dict)
+    waiting: str = ""
+    """For what it waits before its first phase."""
     taken: list[int] = field(default_factory=list)
     """When events of the plan took place, in its order."""
     fired: list[tuple[int, Event]] = field(default_factory=list)
@@ -75,7 +77,9 @@ class Followed:
         """Take a progress line."""
         event = line.get("event")
         if event == "phase":
-            self.phase = line
+            self.phase, self.waiting = line, ""
+        elif event == "waiting":
+            self.waiting = str(line.get("text"))
         elif event == "change":
             if line.get("by_hand"):
                 self.fired.append((line["at_ns"], line["by_hand"]))

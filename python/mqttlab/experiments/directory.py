@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mqttlab import __version__, scratch
+from mqttlab import scratch
 from mqttlab.engine import held, is_being_written
 from mqttlab.experiments import journal
 from mqttlab.experiments.journal import Journal, RunRecord
@@ -33,6 +33,7 @@ from mqttlab.files import as_open_as, json_object, make_private
 from mqttlab.plan import SCHEMA
 from mqttlab.runs.storage import fetch, is_complete, is_url, store
 from mqttlab.scenario import ScenarioError
+from mqttlab.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mqttlab.digits import plain
+from mqttlab.digits import TIME_UNITS, plain
 from mqttlab.experiments.model import FactorFile, Range
 from mqttlab.quantity import (
     FREQUENCY_UNITS,
@@ -24,7 +24,6 @@ from mqttlab.quantity import (
     RATE_UNITS,
     SIZE_UNITS,
     SPEED_UNITS,
-    TIME_UNITS,
     shown,
 )
 

@@ -53,26 +53,27 @@ def toml(values: dict[str, Any]) -> str:
     tables = {key: value for key, value in given.items() if isinstance(value, dict)}
     arrays = {key: value for key, value in given.items()
               if isinstance(value, list) and value and all(isinstance(item, dict) for item in value)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in given.items() if key not in tables | arrays]
+    lines = [f"{_key(key)} = {toml_of(value)}" for key, value in given.items() if key not in tables | arrays]
     for key, table in tables.items():
-        lines += ["", f"[{_key(key)}]", *(f"{_key(inner)} = {_value(value)}" for inner, value in table.items())]
+        lines += ["", f"[{_key(key)}]", *(f"{_key(inner)} = {toml_of(value)}" for inner, value in table.items())]
     for key, items in arrays.items():
         for item in items:
-            lines += ["", f"[[{_key(key)}]]", *(f"{_key(inner)} = {_value(value)}" for inner, value in item.items())]
+            lines += ["", f"[[{_key(key)}]]", *(f"{_key(inner)} = {toml_of(value)}" for inner, value in item.items())]
     return "\n".join(lines) + "\n"
 
 
 def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_of(key)
 
 
-def _value(value: Any) -> str:
+def toml_of(value: Any) -> str:
+    """A value in TOML, on one line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {toml_of(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list):
-        return f"[{', '.join(_value(item) for item in value)}]"
+        return f"[{', '.join(toml_of(item) for item in value)}]"
     return repr(value) if isinstance(value, float) else str(value)

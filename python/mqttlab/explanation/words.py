@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+from mqttlab.digits import LONG_NS, duration
 from mqttlab.explanation.story import MAKES_ROOM, Arrow, Release, Story
 from mqttlab.metrics import ALL, PARTS
 from mqttlab.metrics.attribution.transport import SLACK_NS
+from mqttlab.metrics.fates import DROPS
+from mqttlab.plurals import counted
 
 # A part that takes this share of the latency is its cause.
 DOMINATES = 0.4
@@ -14,8 +18,6 @@ DOMINATES = 0.4
 NAMED = 3
 # An acknowledgement kept back longer than this was delayed on purpose: Linux waits 40 ms at least, others up to 500.
 DELAYED_NS = 5_000_000
-# From here on times are said in seconds.
-LONG_NS = 10_000_000_000
 
 
 def title(story: Story, part: str) -> str:
@@ -24,9 +26,11 @@ def title(story: Story, part: str) -> str:
 
 
 def ms(nanoseconds: int) -> str:
-    """A length of time in milliseconds, to the microsecond where that shows."""
+    """A length of time in milliseconds, to the microsecond where that shows; from 10 s on as everywhere."""
     value = nanoseconds / 1e6
-    return f"{value:.3f} ms" if value < 10 else f"{value:.1f} ms" if value < 10_000 else f"{value / 1e3:.2f} s"
+    if nanoseconds >= LONG_NS:
+        return duration(nanoseconds)
+    return f"{value:.3f} ms" if value < 10 else f"{value:.1f} ms"
 
 
 def head(story: Story) -> str:
@@ -100,7 +104,6 @@ def _until(release: Release | None) -> str:
 def _sentence(story: Story, part: str) -> str:
     took = ms(story.parts[part])
     names = story.names
-    lost = sum(1 for arrow in story.arrows if arrow.lost)
     again = [arrow.frame for arrow in story.arrows if arrow.again]
     resent = f" Frame {again[0]} was sent again." if len(again) == 1 else ""
     resent = resent or (f" Frames {', '.join(str(frame) for frame in again)} were sent again." if again else "")
@@ -115,8 +118,8 @@ def _sentence(story: Story, part: str) -> str:
                       f"{_session(story)}.{resent if broken else ''}",
         "sleep_ns": f"Waited {took} for a sleeping client to be awake: it wakes up at intervals (`mqtt_sn.sleep`).",
         "register_ns": f"Waited {took} until its topic was registered: a round trip between client and gateway, and "
-                       f"T_retry where a datagram was lost ({_frames(lost)}). Predefined and short topics need none.",
-        "retry_ns": f"Waited {took} until its datagram was sent again, which had been lost ({_frames(lost)}): it is "
+                       f"T_retry where a datagram was lost ({_frames(story)}). Predefined and short topics need none.",
+        "retry_ns": f"Waited {took} until its datagram was sent again, which had been lost ({_frames(story)}): it is "
                     f"repeated when T_retry is over (`mqtt_sn.retry`).{resent}",
         "gateway_ns": f"Spent {took} inside the gateway: it was busy, its window or connection to the broker was not "
                       "free, or an earlier message to the same client was not acknowledged.",
@@ -124,7 +127,7 @@ def _sentence(story: Story, part: str) -> str:
         "queue_to_broker_ns": f"Waited {took} in link queues on the way to the broker, behind what the link had to "
                               "send before.",
         "wire_to_broker_ns": f"Travelled {took} to the broker: the links' delay and rate.",
-        "retransmission_to_broker_ns": f"Waited {took} on the way to the broker for {_missing(lost)}.{resent}",
+        "retransmission_to_broker_ns": f"Waited {took} on the way to the broker for {_missing(story)}.{resent}",
         "handshake_ns": f"Waited {took} at the broker for its PUBREL, one more round trip: the broker hands a QoS 2 "
                         "message on when the PUBREL has come.",
         "undivided_ns": f"Spent {took} in the network and the broker, which nothing parts: a client's frames were not "
@@ -138,7 +141,7 @@ def _sentence(story: Story, part: str) -> str:
                                   "link had to send before.",
         "wire_to_subscriber_ns": f"Travelled {took} to {names['subscriber']}: the links' delay and rate.",
         "retransmission_to_subscriber_ns": f"Waited {took} on the way to {names['subscriber']} for "
-                                           f"{_missing(lost)}.{resent}",
+                                           f"{_missing(story)}.{resent}",
         "release_ns": f"Waited {took} at {names['subscriber']} for its PUBREL: the client hands a QoS 2 message on "
                       "when the PUBREL has come (`mqtt.deliver_qos2_on`).",
         "delivery_ns": f"Waited {took} at the host of {names['subscriber']} until the application read it"
@@ -146,7 +149,7 @@ def _sentence(story: Story, part: str) -> str:
         "sender_unconnected_ns": f"Waited {took} at {names['publisher']} or a relay, which had no connection.",
         "link_down_ns": f"Waited {took} for a link that an event of the scenario had taken down.{resent}",
         "nat_forgot_ns": f"Waited {took} on a connection that a NAT had forgotten, from the first frame that it "
-                         f"dropped until the client gave the connection up.{resent}",
+                         f"dropped until the client gave the connection up{_dropped_by_nat(story)}.{resent}",
         "broker_paused_ns": f"Waited {took} for the broker or a gateway, which an event of the scenario had paused.",
         "subscriber_unconnected_ns": f"Waited {took} at the broker while {names['subscriber']} had no connection.",
         "reader_stopped_ns": f"Waited {took} for {names['subscriber']}, which an event of the scenario had stop "
@@ -169,9 +172,9 @@ def _room(story: Story, part: str) -> str:
     return f" for room in the congestion or receive window, until the ACK in frame {found.frame} made some"
 
 
-def _missing(lost: int) -> str:
+def _missing(story: Story) -> str:
     """What a segment waited for."""
-    return f"data that had been lost ({_frames(lost)})" if lost else (
+    return f"data that had been lost ({_frames(story)})" if any(arrow.lost for arrow in story.arrows) else (
         "a segment that was sent again or came late; no lost frame was recorded")
 
 
@@ -195,10 +198,19 @@ def _session(story: Story) -> str:
     return "its socket was full" if story.qos == 0 else "its in-flight window or its socket was full"
 
 
-def _frames(lost: int) -> str:
+def _frames(story: Story) -> str:
+    """How many frames were lost, and why, as far as the recording knows; the most frequent cause first."""
+    lost = [arrow.lost for arrow in story.arrows if arrow.lost]
     if not lost:
         return "no lost frame was recorded"
-    return "1 lost frame" if lost == 1 else f"{lost} lost frames"
+    why = Counter(known for one in lost if (known := DROPS.get(one.replace(" ", "_"))))
+    words = [cause if count == len(lost) else f"{count} {cause}" for cause, count in why.most_common()]
+    return counted(len(lost), "lost frame") + (f": {', '.join(words)}" if words else "")
+
+
+def _dropped_by_nat(story: Story) -> str:
+    count = sum(arrow.lost == "nat forgot" for arrow in story.arrows)
+    return f"; it dropped {counted(count, 'frame')}" if count else ""
 
 
 def ladder(story: Story) -> list[str]:
@@ -216,8 +228,8 @@ def ladder(story: Story) -> list[str]:
         rows.append((arrow.sent_ns, 1, _arrow_row(story, arrow)))
     rows.append((story.ends_ns, 2, (_time(story, story.ends_ns), f"   {story.names['subscriber_host']}", "· received")))
     cells = [cell for _, _, cell in sorted(rows)]
-    wide = max(len(path) for _, path, _ in cells)
-    return [f"{at:>12}  {path:<{wide}}  {text}".rstrip() for at, path, text in cells]
+    wide, after = max(len(path) for _, path, _ in cells), max(12, *(len(at) for at, _, _ in cells))
+    return [f"{at:>{after}}  {path:<{wide}}  {text}".rstrip() for at, path, text in cells]
 
 
 def _time(story: Story, at_ns: int) -> str:

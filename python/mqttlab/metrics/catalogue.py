@@ -133,7 +133,8 @@ APPLICATION: tuple[Metric, ...] = (
     Metric(name="out_of_order", unit="deliveries", title="out of order", better="lower",
            meaning="First deliveries that came after a later message of the same publisher and topic."),
     Metric(name="late", unit="deliveries", title="late", better="lower",
-           meaning="First deliveries later than the scenario's `late_after`."),
+           meaning="First deliveries later than `late_after` of the publisher's or the receiver's group: the "
+                   "shorter one of both."),
     Metric(name="disconnects", window="run", shown="narrow", unit="connections", title="disconnects", better="lower",
            meaning="Connections of the group's clients that ended unplanned."),
     _latency("min", "min", "The minimum", "narrow"),
@@ -181,39 +182,50 @@ CHANGES: tuple[Metric, ...] = (
            meaning="When the event took place, from the beginning of the measurement."),
     Metric(name="change_lasted_s", unit="s", title="lasted", shown="narrow",
            meaning="From the event until the one that ended it; none where nothing did."),
-    Metric(name="change_silence_s", unit="s", title="silence", shown="narrow", better="lower",
+    Metric(name="change_connections_lost", unit="clients", title="connections lost", better="lower", shown="narrow",
+           meaning="Clients whose connection ended unplanned in the event's window, and those that disconnected or "
+                   "vanished by it."),
+    Metric(name="change_reconnected_s_p50", unit="s", title="connected again, median", better="lower", shown="wide",
+           meaning="From the event's end (its begin, where it did not end) until these clients had a CONNACK again: "
+                   "the median; 0 for those that had it before. Counted until the next event, else until the "
+                   "recording's end."),
+    Metric(name="change_reconnected_s_max", unit="s", title="connected again, last", better="lower", shown="narrow",
+           meaning="The same of the last one; none while a client was not connected again."),
+    Metric(name="change_not_reconnected", unit="clients", title="not connected again", better="lower", shown="narrow",
+           meaning="Those that were not connected again until the next event, else until the recording's end."),
+    Metric(name="change_backlog", unit="messages", title="backlog", better="lower", shown="narrow",
+           meaning="Messages, once for each subscriber, that were due before the event's end and had not come by then, "
+                   "and were late or never came. Those that never came count from the event's begin on."),
+    Metric(name="change_backlog_through_s", unit="s", title="backlog through", better="lower", shown="narrow",
+           meaning="From the event's end (its begin, where it did not end) until the last of them came, also after the "
+                   "measurement; none while one did not."),
+    Metric(name="change_backlog_undelivered", unit="messages", title="backlog, not delivered", better="lower",
+           shown="narrow",
+           meaning="Those that never came: lost, under way at the end, of unknown fate, or never sent."),
+    Metric(name="change_undelivered", unit="messages", title="not delivered", better="lower", shown="narrow",
+           meaning="Messages that were due in the event's window and did not arrive: lost, under way at the end, of "
+                   "unknown fate, or never sent."),
+    Metric(name="change_late", unit="messages", title="late", better="lower", shown="narrow",
+           meaning="Messages that were due in the event's window and took longer than any of their flow (publishing "
+                   "group, subscribing group, QoS) that was due and came in the measurement before the first event, by "
+                   "more than 1 ms and by more than 5 %: a valid live run may be as late by itself. A flow of which "
+                   "none came before it has the limit of the slowest flow; none where there is none."),
+    Metric(name="change_silence_s", unit="s", title="silence", shown="wide", better="lower",
            meaning="The longest time without a delivery of any flow, from the last one before the event until the end "
                    "of its window."),
     Metric(name="change_flow_back_s_p50", unit="s", title="flow back, median", better="lower", shown="wide",
            meaning="From the event's end (its begin, where it did not end) until a subscriber had the first message "
                    "from a publisher that was due after it: the median of all pairs of a publisher and a subscriber "
                    "with such messages. A publisher's interval is part of it."),
-    Metric(name="change_flow_back_s_max", unit="s", title="flow back, last", better="lower", shown="narrow",
+    Metric(name="change_flow_back_s_max", unit="s", title="flow back, last", better="lower", shown="wide",
            meaning="The same of the last pair; none while a pair had no such message."),
     Metric(name="change_flows_not_back", unit="pairs", title="not back", better="lower", shown="wide",
            meaning="Pairs that had none of these messages within the event's window."),
-    Metric(name="change_undelivered", unit="messages", title="not delivered", better="lower", shown="narrow",
-           meaning="Messages that were due in the event's window and did not arrive: lost, under way at the end, of "
-                   "unknown fate, or never sent."),
-    Metric(name="change_late", unit="messages", title="late", better="lower", shown="narrow",
-           meaning="Messages that were due in the event's window and took longer than any that was due and "
-                   "came in the measurement before the first event, by more than 1 ms and by more than 5 %: a valid "
-                   "live run may be as late by itself. None where none came before it."),
     Metric(name="change_duplicates", unit="messages", title="duplicates", better="lower", shown="wide",
            meaning="Further deliveries of messages that were due in the event's window."),
-    Metric(name="change_connections_lost", unit="clients", title="connections lost", better="lower", shown="narrow",
-           meaning="Clients whose connection ended in the event's window, planned or not, and those that vanished by "
-                   "it."),
     Metric(name="change_connects_per_s_max", unit="clients", title="connects in a second, most", better="lower",
            shown="wide",
            meaning="CONNACKs within one second of the event's window, where they are most: the load on the server."),
-    Metric(name="change_reconnected_s_p50", unit="s", title="connected again, median", better="lower", shown="wide",
-           meaning="From the event's end (its begin, where it did not end) until these clients had a CONNACK again: "
-                   "the median; 0 for those that had it before."),
-    Metric(name="change_reconnected_s_max", unit="s", title="connected again, last", better="lower", shown="narrow",
-           meaning="The same of the last one; none while a client was not connected again."),
-    Metric(name="change_not_reconnected", unit="clients", title="not connected again", better="lower", shown="wide",
-           meaning="Those that were not connected again within the event's window."),
     Metric(name="change_waiting_max", unit="deliveries", title="waiting, most", better="lower", shown="wide",
            meaning="Deliveries that were due and had not come, at the instant of the event's window at which they were "
                    "most: what waited in clients, network and servers together. Those that never came are left out."),
@@ -578,6 +590,8 @@ def _of_device(layer: str, way: str, title: str, words: str) -> Metric:
 
 DEVICE_RATE = "kB/device/h"
 """The unit of a device's bytes, as every surface writes it."""
+DEVICE_MONTH = "MB/device/month"
+"""The same of 30 days."""
 WAYS = {"up": "from", "down": "to"}
 DEVICES: tuple[Metric, ...] = (
     Metric(name="devices", unit="devices", title="devices",
@@ -586,6 +600,9 @@ DEVICES: tuple[Metric, ...] = (
     _of_device("ip", "down", f"{DEVICE_RATE} down", "Bytes of IP packets"),
     _of_device("link", "up", f"link {DEVICE_RATE} up", "Link bytes of frames"),
     _of_device("link", "down", f"link {DEVICE_RATE} down", "Link bytes of frames"),
+    Metric(name="ip_mb_per_device_month", unit=DEVICE_MONTH, title=DEVICE_MONTH, better="lower",
+           meaning="Bytes of IP packets in 30 days of 24 hours at these rates, both ways together, in 1,000,000 B, "
+                   "mean of the devices. Not known where one way is not."),
 )
 
 _METRICS = "mqttlab.metrics"

@@ -2,7 +2,11 @@
 connected again.
 
 An event is told from its begin to its end; what follows from it is counted until the next event that begins after its
-end, else until the end of the measurement. Events that overlap share what follows: nobody can tell them apart.
+end, else until the end of the measurement. Events that overlap share what follows: nobody can tell them apart. Clients
+that lost their connection may come back in the cool-down, and a backlog may arrive in it.
+
+A *backlog* is what was due before the event's end, had not come by then, and was later than messages of its flow were
+before the events, or did not come at all. So messages that are on their way at any instant are none.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import polars as pl
 
 from mqttlab.metrics import sums
 from mqttlab.metrics.application import EXPECTED, has_messages
+from mqttlab.metrics.flow import FLOW, numbered
 from mqttlab.metrics.window import TIME_MAX_NS, measurement
 from mqttlab.plan.events import Change
 from mqttlab.recording import Recording
@@ -27,15 +32,17 @@ CHANGES_MAX = 50
 LATE_BY_MIN_NS = 1_000_000
 LATE_BY_MIN_PERCENT = 5
 COLUMNS: dict[str, type[pl.DataType]] = {
-    "event": pl.String, "change_at_s": pl.Float64, "change_lasted_s": pl.Float64, "change_silence_s": pl.Float64,
-    "change_flow_back_s_p50": pl.Float64, "change_flow_back_s_max": pl.Float64, "change_flows_not_back": pl.Int64,
-    "change_undelivered": pl.Int64, "change_late": pl.Int64, "change_duplicates": pl.Int64,
-    "change_connections_lost": pl.Int64, "change_connects_per_s_max": pl.Int64,
-    "change_reconnected_s_p50": pl.Float64, "change_reconnected_s_max": pl.Float64,
-    "change_not_reconnected": pl.Int64, "change_waiting_max": pl.Int64, "change_server_cpu_percent_max": pl.Float64,
+    "event": pl.String, "change_at_s": pl.Float64, "change_lasted_s": pl.Float64,
+    "change_connections_lost": pl.Int64, "change_reconnected_s_p50": pl.Float64, "change_reconnected_s_max": pl.Float64,
+    "change_not_reconnected": pl.Int64, "change_backlog": pl.Int64, "change_backlog_through_s": pl.Float64,
+    "change_backlog_undelivered": pl.Int64, "change_undelivered": pl.Int64, "change_late": pl.Int64,
+    "change_silence_s": pl.Float64, "change_flow_back_s_p50": pl.Float64, "change_flow_back_s_max": pl.Float64,
+    "change_flows_not_back": pl.Int64, "change_duplicates": pl.Int64, "change_connects_per_s_max": pl.Int64,
+    "change_waiting_max": pl.Int64, "change_server_cpu_percent_max": pl.Float64,
     "change_wills": pl.Int64, "change_will_s_p50": pl.Float64, "change_will_s_max": pl.Float64,
     "change_retained_again": pl.Int64,
 }
+IS_LATE = pl.col("came") - pl.col("due") > pl.col("usual")
 NOT_DELIVERED = (EXPECTED & (pl.col("fate") != "delivered")) | (pl.col("fate") == "unsent")
 
 
@@ -57,19 +64,22 @@ def _all(recording: Recording) -> pl.DataFrame:
     for place, change in enumerate(taken[:CHANGES_MAX]):
         named[change.name] = named.get(change.name, 0) + 1
         name = change.name if named[change.name] == 1 else f"{change.name} ({named[change.name]})"
-        until = _until(recording, taken, place)
+        following = _following(taken, place)
+        until = following or _last(recording, change)
         rows.append({
             "event": name, "change_at_s": (change.at_ns - measurement(recording).from_ns) / NS_PER_S,
             "change_lasted_s": None if change.until_ns is None else (change.until_ns - change.at_ns) / NS_PER_S,
-            **_of_change(recording, messages, change, until)})
+            **_of_change(recording, messages, change, until, following or TIME_MAX_NS)})
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def _of_change(recording: Recording, messages: _Messages | None, change: Change, until: int) -> dict[str, Any]:
-    lost, found = _connections(recording, change, until)
+def _of_change(
+    recording: Recording, messages: _Messages | None, change: Change, until: int, back_until: int,
+) -> dict[str, Any]:
+    lost, found = _connections(recording, change, until, back_until)
     found |= {"change_server_cpu_percent_max": _processor(recording, change, until)}
     if messages is not None:
-        found |= _flows(messages, change, until)
+        found |= _flows(messages, change, until) | _backlog(messages, change)
         found |= _wills(recording, messages, lost, change, until)
         found |= {"change_retained_again": _retained(messages, lost, change, until)} if lost.height else {}
     return found
@@ -79,12 +89,16 @@ def _ended(change: Change) -> int:
     return change.at_ns if change.until_ns is None else change.until_ns
 
 
-def _until(recording: Recording, taken: Sequence[Change], place: int) -> int:
-    """Until when something follows from a change: the next one after its end, or the end of the measurement."""
+def _following(taken: Sequence[Change], place: int) -> int | None:
+    """When the next change after this one's end took place; ``None`` after the last one."""
     ended = _ended(taken[place])
-    following = (change.at_ns for change in taken[place + 1:] if change.at_ns >= ended)
+    return next((change.at_ns for change in taken[place + 1:] if change.at_ns >= ended), None)
+
+
+def _last(recording: Recording, change: Change) -> int:
+    """Until when something follows from a change that none follows: the end of the measurement, not before its own."""
     last = measurement(recording).until_ns
-    return next(following, max(last, ended) if last < TIME_MAX_NS else TIME_MAX_NS)
+    return max(last, _ended(change)) if last < TIME_MAX_NS else TIME_MAX_NS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,11 +106,12 @@ class _Messages:
     """What is asked of messages for every event, in the order of time."""
 
     due: pl.DataFrame
-    """By the time when they were due."""
+    """By the time when they were due; ``usual`` is the latency (ns) up to which one is not late, null where nothing
+    came before the first event."""
     came: pl.Series
     """When first deliveries came."""
-    usual: int | None
-    """The largest latency, in ns, of what was due and came in the measurement before the first event; none without."""
+    has_usual: bool
+    """Whether anything was due and came in the measurement before the first event."""
     wills: pl.Series
     """When wills came."""
     retained: pl.DataFrame
@@ -110,17 +125,25 @@ class _Messages:
 def _read(recording: Recording, first: Change) -> _Messages | None:
     if not has_messages(recording) or sums.is_summed(recording):
         return None
-    rows = recording.collect(recording.scan("messages").select(
-        "publisher", "subscriber", "retained", pl.col("fate").cast(pl.String).cast(pl.Categorical),
+    rows = recording.collect(numbered(recording.scan("messages"), recording).select(
+        "publisher", "subscriber", *FLOW, "retained", pl.col("fate").cast(pl.String).cast(pl.Categorical),
         due=pl.col("intended_ns").cast(pl.Int64), came=pl.col("received_ns").cast(pl.Int64)))
     delivered = rows.filter(pl.col("fate") == "delivered")
-    usual = delivered.filter(pl.col("due") >= measurement(recording).from_ns, pl.col("came") < first.at_ns).select(
-        (pl.col("came") - pl.col("due")).max())["came"][0]
+    usual = _usual(delivered.filter(pl.col("due") >= measurement(recording).from_ns, pl.col("came") < first.at_ns))
+    rows = rows.join(usual, on=FLOW, how="left", nulls_equal=True).with_columns(
+        pl.col("usual").fill_null(pl.lit(usual["usual"].max(), dtype=pl.Int64)))
     return _Messages(
         due=rows.filter(pl.col("due").is_not_null()).sort("due"), came=delivered["came"].drop_nulls().sort(),
-        usual=None if usual is None else int(usual),
+        has_usual=usual.height > 0,
         wills=rows.filter(pl.col("fate") == "will", ~pl.col("retained"))["came"].drop_nulls().sort(),
         retained=rows.filter(pl.col("fate") == "retained").select("came", "subscriber").drop_nulls().sort("came"))
+
+
+def _usual(before: pl.DataFrame) -> pl.DataFrame:
+    """Of each flow the latency (ns) up to which a message is not late, by what came of it before the first event."""
+    longest = before.group_by(FLOW).agg(usual=(pl.col("came") - pl.col("due")).max()).drop_nulls("usual")
+    grace = pl.max_horizontal(pl.lit(LATE_BY_MIN_NS), pl.col("usual") * LATE_BY_MIN_PERCENT // 100)
+    return longest.with_columns(pl.col("usual") + grace)
 
 
 def _between(rows: pl.DataFrame, time: str, begin: int, until: int) -> pl.DataFrame:
@@ -135,8 +158,7 @@ def _place(times: pl.Series, at: int, side: Literal["left", "right"]) -> int:
 
 def _flows(messages: _Messages, change: Change, until: int) -> dict[str, float | int | None]:
     rows, ended = messages.within(change.at_ns, until), _ended(change)
-    most = None if messages.usual is None else _still_usual(messages.usual)
-    late = (pl.col("fate") == "delivered") & (pl.col("came") - pl.col("due") > pl.lit(most, dtype=pl.Int64))
+    late = (pl.col("fate") == "delivered") & IS_LATE
     counts = rows.select(
         undelivered=NOT_DELIVERED.sum().cast(pl.Int64), late=late.sum().cast(pl.Int64),
         duplicates=(pl.col("fate") == "duplicate").sum().cast(pl.Int64))
@@ -144,16 +166,23 @@ def _flows(messages: _Messages, change: Change, until: int) -> dict[str, float |
         back=(pl.col("came").filter(pl.col("fate") == "delivered").min() - ended) / NS_PER_S)["back"]
     return {
         "change_undelivered": counts["undelivered"][0],
-        "change_late": None if messages.usual is None else counts["late"][0],
+        "change_late": counts["late"][0] if messages.has_usual else None,
         "change_duplicates": counts["duplicates"][0],
         "change_waiting_max": _most_waiting(messages, change.at_ns, until),
         "change_silence_s": _silence(messages.came, change.at_ns, until),
         **_quantiles("change_flow_back_s", back), "change_flows_not_back": back.null_count()}
 
 
-def _still_usual(longest_ns: int) -> int:
-    """The latency (ns) up to which a message is not late, where the longest before the event was ``longest_ns``."""
-    return longest_ns + max(LATE_BY_MIN_NS, longest_ns * LATE_BY_MIN_PERCENT // 100)
+def _backlog(messages: _Messages, change: Change) -> dict[str, float | int | None]:
+    """What was due before the event's end and had not come by then, later than its flow usually is, and when the last
+    of it came."""
+    ended = _ended(change)
+    came = messages.within(0, ended).filter(
+        pl.col("fate") == "delivered", pl.col("came") > ended, IS_LATE | pl.col("usual").is_null())["came"]
+    missing = messages.within(change.at_ns, ended).filter(NOT_DELIVERED).height
+    last = came.max()
+    return {"change_backlog": len(came) + missing, "change_backlog_undelivered": missing,
+            "change_backlog_through_s": (last - ended) / NS_PER_S if isinstance(last, int) and not missing else None}
 
 
 def _silence(came: pl.Series, at: int, until: int) -> float | None:
@@ -219,26 +248,29 @@ def _quantiles(name: str, times: pl.Series) -> dict[str, float | None]:
     return {f"{name}_p50": known.quantile(0.5, "linear"), f"{name}_max": last if isinstance(last, float) else None}
 
 
-def _connections(recording: Recording, change: Change, until: int) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Clients whose connection ended, planned or not, and when they were connected again."""
+def _connections(
+    recording: Recording, change: Change, until: int, back_until: int,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Clients whose connection ended unplanned, or by the event, and when they were connected again."""
     events = recording.events
     if events.is_empty():
         return pl.DataFrame(schema={"client": pl.UInt32}), {}
     rows = events.filter(pl.col("client").is_not_null()).select(
         "client", kind=pl.col("kind").cast(pl.String), at=pl.col("at_ns").cast(pl.Int64))
-    rows = rows.filter(pl.col("at").is_between(change.at_ns, until, closed="left"))
+    rows = rows.filter(pl.col("at").is_between(change.at_ns, back_until, closed="left"))
     left = pl.DataFrame({"client": change.left}, schema={"client": rows.schema["client"]}).with_columns(
         at=pl.lit(change.at_ns, dtype=pl.Int64))
-    ended = rows.filter(pl.col("kind").is_in(["disconnect", "close"])).select("client", "at")
+    ended = rows.filter(pl.col("kind") == "disconnect", pl.col("at") < until).select("client", "at")
     lost = pl.concat([left, ended]).group_by("client").agg(lost=pl.col("at").min())
     connected = rows.filter(pl.col("kind") == "connack").select("client", back="at")
     first = lost.join(connected, on="client").filter(pl.col("back") > pl.col("lost")).group_by("client").agg(
         pl.col("back").min())
     times = lost.join(first, on="client", how="left").select(
         ((pl.col("back") - _ended(change)).clip(lower_bound=0) / NS_PER_S).alias("back"))["back"]
+    within = connected.filter(pl.col("back") < until)["back"]
     return lost, {
         "change_connections_lost": lost.height,
-        "change_connects_per_s_max": _most_within_a_second(connected["back"]),
+        "change_connects_per_s_max": _most_within_a_second(within),
         **_quantiles("change_reconnected_s", times), "change_not_reconnected": times.null_count()}
 
 

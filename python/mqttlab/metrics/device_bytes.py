@@ -17,6 +17,8 @@ from mqttlab.recording import Recording, looked_up, named
 BYTES = ("ip_bytes_up", "ip_bytes_down", "link_bytes_up", "link_bytes_down")
 RATES = tuple(f"{name.replace('_bytes', '_kb_per_device_hour')}" for name in BYTES)
 PER_HOUR = 3600 / 1e3
+MONTH = "ip_mb_per_device_month"
+MONTH_HOURS = 30 * 24
 # Of a frame, what is counted, and when it crossed.
 KEPT = ("ip_bytes", "frame_bytes", "start_ns", "entered_ns")
 
@@ -42,7 +44,8 @@ def _device_bytes(recording: Recording) -> pl.DataFrame:
         return pl.DataFrame()
     return each.group_by("group", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("devices"), *(pl.col(name).mean() for name in RATES),
-    ).select(pl.lit("group").alias("scope"), pl.col("group").alias("name"), "devices", *RATES)
+    ).select(pl.lit("group").alias("scope"), pl.col("group").alias("name"), "devices", *RATES,
+             ((pl.col(RATES[0]) + pl.col(RATES[1])) * MONTH_HOURS / 1e3).alias(MONTH))
 
 
 def _by_device(recording: Recording) -> pl.DataFrame:

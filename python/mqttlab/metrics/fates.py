@@ -42,6 +42,12 @@ POSSIBLE = {
 }
 """The same causes where a fate is unknown."""
 
+DROPS = {"random_loss": "random loss", "burst_loss": "burst loss", "queue_full": "its queue was full",
+         "bit_error": "bit error", "retry_limit": "the last retry failed", "unreachable": "out of reach",
+         "link_down": "the link was down", "nat_forgot": "the NAT had forgotten the connection",
+         "codel": "CoDel kept its queue short", "policer": "it exceeded the policer's rate"}
+"""Why links dropped frames."""
+
 
 def in_words(fate: str, cause: str | None, refusals: str = "") -> str:
     """A message's fate with its cause; of a refusal with the names of its codes."""

@@ -26,7 +26,7 @@ from mqttlab.metrics.application import (
 from mqttlab.metrics.attribution.flows import attribution_by_flow
 from mqttlab.metrics.attribution.loss_events import REPEATED, loss_events
 from mqttlab.metrics.copies import Copies, copies
-from mqttlab.metrics.device_bytes import RATES, device_bytes
+from mqttlab.metrics.device_bytes import MONTH, RATES, device_bytes
 from mqttlab.metrics.disconnections import disconnections
 from mqttlab.metrics.energy import energy
 from mqttlab.metrics.flow import FLOW, Key, key_of
@@ -96,6 +96,8 @@ class Bytes:
     ip_down: float | None
     link_up: float | None
     link_down: float | None
+    month_mb: float | None = None
+    """Megabytes of IP packets in 30 days, both ways."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +156,10 @@ class Flow:
     """Where no delivery can be seen, as nobody subscribed to these messages, or no subscriber was recorded; else
     ``None``."""
     why_unsent: str = WHY_UNSENT
+    late: int = 0
+    """Deliveries later than :attr:`late_after_ns`."""
+    late_after_ns: int | None = None
+    """After how long they are late: of what its two groups say the shorter. ``None`` where neither says so."""
 
     @property
     def key(self) -> Key:
@@ -225,7 +231,9 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
     if "sources" in recording.plan and not parts.is_empty():
         # What an importer sees first of a message is its packet: whether client or TCP held it before is not known.
         parts = parts.with_columns(pl.col("part").cast(pl.String).replace("schedule_ns", BEFORE_SENDING))
-    flows = [_flow(row, causes, timed, parts, declined) for row in table.rows(named=True)]
+    flows = [replace(_flow(row, causes, timed, parts, declined), late=row["late"],
+                     late_after_ns=_late_after(recording, row["publisher_group"], row["subscriber_group"]))
+             for row in table.rows(named=True)]
     flows = _with_untold(recording, _with_broken(recording, _with_copies(recording, flows, table), table))
     # Foreign messages alone are no flow of this run: a note counts them.
     flows = [flow for flow in flows if flow.publishers or flow.sent or flow.unsent or flow.expected or flow.delivered]
@@ -335,6 +343,13 @@ def _with_untold(recording: Recording, flows: list[Flow]) -> list[Flow]:
     return [replace(flow, untold=found.get(flow.key, 0)) for flow in flows]
 
 
+def _late_after(recording: Recording, *groups: str | None) -> int | None:
+    said = recording.layout.get("late_after_ns")
+    # One number was for all groups.
+    return said if isinstance(said, int) else min(
+        (said[group] for group in groups if said and group in said), default=None)
+
+
 def _flow(row: dict[str, Any], causes: dict[Key, tuple[Cause, ...]], timed: dict[Key, _Timed], parts: pl.DataFrame,
           declined: set[str]) -> Flow:
     key = Key(*(row[name] for name in FLOW))
@@ -435,7 +450,7 @@ def _bytes(recording: Recording) -> tuple[Bytes, ...]:
         return ()
     ip_up, ip_down, link_up, link_down = RATES
     return tuple(Bytes(group=row["name"], devices=row["devices"], ip_up=row[ip_up], ip_down=row[ip_down],
-                       link_up=row[link_up], link_down=row[link_down])
+                       link_up=row[link_up], link_down=row[link_down], month_mb=row[MONTH])
                  for row in table.rows(named=True) if any(row[name] is not None for name in RATES))
 
 

@@ -19,11 +19,10 @@ from pydantic import (
     model_validator,
 )
 
-from mqttlab.digits import plain
+from mqttlab.digits import TIME_UNITS, plain
 from mqttlab.networks.trace import Trace, read_trace, shipped
 from mqttlab.quantity import (
     HOUR_NS,
-    TIME_UNITS,
     DelayNs,
     PositiveShortDurationNs,
     ProductsThousandths,

@@ -743,7 +743,7 @@ PictureFormat = Literal["jpeg", "png"]
 """The format of a picture."""
 
 
-PingPlan = Literal["sent", "silence"]
+PingPlan = Literal["sent", "silence", "interval"]
 """What makes a client ping its broker, and leave one that does not answer."""
 
 
@@ -955,6 +955,7 @@ class ReplayColumns(TypedDict):
     payload: int | None
     qos: int | None
     retain: int | None
+    sequence: NotRequired[int | None]
     size: int | None
     time: int
     topic: int | None

@@ -261,7 +261,8 @@ class Process:
         if not run.waiting.live:
             return perform(job, observe, run.interruption)
         # Other programs make live runs, too.
-        with live_alone(lambda: run.interruption.asked is not None, what=str(job.directory)) as lock:
+        with live_alone(lambda: run.interruption.asked is not None, what=str(job.directory),
+                        waiting=lambda words: observe({"event": "waiting", "text": words})) as lock:
             inherited = () if lock is None else (lock,)
             return perform(job, observe, run.interruption, inherited)
 

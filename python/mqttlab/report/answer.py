@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.text import Text
 
@@ -72,12 +73,11 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
         seen, unseen = headline.seen_apart(flows)
         middle = [*(_table(seen) if seen else []),
                   *(_unseen_table(unseen, UNSEEN_SHOWN if seen else FLOWS_SHOWN) if unseen else [])]
+    middle += _labelled("events", told.events, 4) if told.events else []
     middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
     middle += [line for words in promises.of_wills(told.numbers)[:APART] for line in _labelled("wills", words, 3)]
     bottom = [*of_stages, *(_labelled("slowest", told.slowest, 3) if told.slowest else []), *_groups(told),
               *_disconnections(told)]
-    if told.events:
-        bottom += _labelled("events", told.events, 4)
     notes = [note for note in told.notes if note != first]
     for note in notes[:NOTES_SHOWN]:
         bottom += _labelled("note", note, 3)
@@ -96,7 +96,9 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
     for label, words in promises.of(flow):
         told += _labelled(label, words, 2)
     if flow.latency["p99"].value is not None:
-        told += _labelled("latency ms", _times(flow.latency), 2)
+        told += _labelled(_called("latency", flow.latency), _times(flow.latency), 2)
+    if words := headline.late(flow):
+        told += _labelled("late", words, 1)
     told += _labelled("rate", rate, 1)
     for words in headline.where_the_time_went(flow)[0 if with_typical else -1:]:
         told += _labelled("time", words, 2)
@@ -105,6 +107,11 @@ def _flow(flow: Flow, with_typical: bool) -> list[str]:
 
 def _times(latency: Mapping[str, Latency]) -> str:
     return "  ".join(headline.times(latency, ("p99", "p95", "p50"), intervals=True))
+
+
+def _called(name: str, latency: Mapping[str, Latency]) -> str:
+    """The label of times, with their unit where they do not have it themselves."""
+    return name if headline.is_long(latency) else f"{name} ms"
 
 
 def _unseen(flow: Flow, measured_s: float) -> list[str]:
@@ -117,7 +124,7 @@ def _unseen(flow: Flow, measured_s: float) -> list[str]:
         lines += _labelled("QoS 0", headline.acknowledged_in_words(flow)[-1], 2)
     else:
         if found.latency["p50"].value is not None:
-            lines += _labelled(f"{found.packet} ms", _times(found.latency), 2)
+            lines += _labelled(_called(found.packet, found.latency), _times(found.latency), 2)
         lines += _labelled(found.packet, headline.share_acknowledged(found, flow.sent), 2)
     rate = number(flow.left / measured_s, 3) if measured_s else "–"
     return [*lines, *_labelled("rate", f"{rate} sent/s; {counted(flow.disconnects, 'disconnect')}", 1)]
@@ -125,10 +132,11 @@ def _unseen(flow: Flow, measured_s: float) -> list[str]:
 
 def _unseen_table(flows: list[Flow], most: int) -> list[str]:
     """Several of them, a line each, with the times to acknowledge."""
-    head = f"{'time to PUBACK, PUBCOMP':<{NAME}}{'p99 ms':>8}{'not ack.':>9}{'p95':>8}{'p50':>7}{'worst':>8}{'sent':>8}"
-    rows = [head]
+    unit = headline.unit_of(*(flow.acknowledged.latency for flow in flows if flow.acknowledged))
+    head = f"{'time to PUBACK, PUBCOMP':<{NAME}}{f'p99 {unit}':>8}{'not ack.':>9}"
+    rows = [f"{head}{'p95':>8}{'p50':>7}{'worst':>8}{'sent':>8}"]
     for flow in headline.shown(flows, most):
-        times = {name: headline.acknowledged_ms(flow, name) for name in ("p99", "p95", "p50", "max")}
+        times = {name: headline.acknowledged_time(flow, name, unit) for name in ("p99", "p95", "p50", "max")}
         rows.append(f"{_short(headline.title(flow)):<{NAME}}{times['p99']:>8}{headline.not_acknowledged(flow):>9}"
                     f"{times['p95']:>8}{times['p50']:>7}{times['max']:>8}{number(flow.left):>8}")
     if len(flows) > most:
@@ -141,14 +149,16 @@ def _unseen_table(flows: list[Flow], most: int) -> list[str]:
 def _table(flows: list[Flow]) -> list[str]:
     """Several flows, a line each, in the order of the scenario; of many the worst ones."""
     [worst, *_] = headline.worst_first(flows)
-    head = f"{'flow':<{NAME}}{'p99 ms':>8}{'missing':>9}{'p95':>8}{'p50':>7}{'worst':>8}{'sent':>8}"
+    unit = headline.unit_of(*(flow.latency for flow in flows))
+    head = f"{'flow':<{NAME}}{f'p99 {unit}':>8}{'missing':>9}{'p95':>8}{'p50':>7}{'worst':>8}{'sent':>8}"
     rows = [head]
     for flow in headline.shown(flows, FLOWS_SHOWN):
-        latency = {name: cell(one) for name, one in flow.latency.items()}
+        latency = {name: cell(one, unit) for name, one in flow.latency.items()}
         rows.append(f"{_short(headline.title(flow)):<{NAME}}{latency['p99']:>8}{percent(flow.undelivered_percent):>9}"
                     f"{latency['p95']:>8}{latency['p50']:>7}{latency['max']:>8}{number(flow.left):>8}")
     if len(flows) > FLOWS_SHOWN:
         rows.append(f"and {counted(len(flows) - FLOWS_SHOWN, 'more flow')}, none worse: --full")
+    rows += _late(flows)
     words = headline.where_the_time_went(worst)
     not_kept = [(label, f"{_short(headline.title(flow))}: {said}")
                 for flow in headline.worst_first(flows) for label, said in promises.of(flow)]
@@ -159,6 +169,19 @@ def _table(flows: list[Flow]) -> list[str]:
     return [*rows, *(_labelled("time", f"{_short(headline.title(worst))}: {words[-1]}", 2) if words else [])]
 
 
+def _late(flows: list[Flow]) -> list[str]:
+    """Of several flows what came late, those with the largest share first."""
+    known = [flow for flow in flows if headline.late(flow)]
+    if known and not any(flow.late for flow in known):
+        first = min(known, key=lambda flow: flow.late_after_ns or 0)
+        return _labelled("late", headline.late(first), 1)
+    known.sort(key=lambda flow: -flow.late / flow.delivered)
+    rows = [line for flow in known[:APART]
+            for line in _labelled("late", f"{_short(headline.title(flow))}: {headline.late(flow)}", 2)]
+    left = len(known) - APART
+    return [*rows, *(_labelled("", f"{counted(left, 'more flow')}: --full", 1) if left > 0 else [])]
+
+
 def _short(title: str) -> str:
     return title if len(title) < NAME else f"{title[:NAME - 10]}…{title[-7:]}"
 
@@ -166,7 +189,7 @@ def _short(title: str) -> str:
 def _groups(told: Told) -> list[str]:
     found: list[str] = []
     for group in told.numbers.bytes[:GROUPS_SHOWN]:
-        found += _labelled("per device", f"{visible(group.group)}: {headline.kilobytes(group, told.short)}", 1)
+        found += _labelled("per device", f"{visible(group.group)}: {headline.kilobytes(group, told.short)}", 2)
     if (left := len(told.numbers.bytes) - GROUPS_SHOWN) > 0:
         found += _labelled("", f"and {counted(left, 'more group')}: --full", 1)
     for energy in told.numbers.energy[:GROUPS_SHOWN]:
@@ -180,12 +203,21 @@ def _disconnections(told: Told) -> list[str]:
         return []
     found: list[str] = []
     for place, row in enumerate(ended[:ENDINGS_SHOWN]):
-        left = len(ended) - ENDINGS_SHOWN if place == ENDINGS_SHOWN - 1 else 0
-        more = f"; {counted(left, 'more reason')}" if left > 0 else ""
+        more = _further(ended) if place == ENDINGS_SHOWN - 1 else ""
         times = "once" if row["count"] == 1 else f"{number(row['count'])} times"
         words = f"{visible(str(row['group']))} {row['what']} {times}: {visible(row['reason'])}{more}"
         found += _labelled("connections" if not place else "", words, 3)
     return found
+
+
+def _further(ended: Sequence[Mapping[str, Any]]) -> str:
+    """What the rows say that are not shown: other reasons, or the same ones of other groups."""
+    shown = {row["reason"] for row in ended[:ENDINGS_SHOWN]}
+    others = {row["reason"] for row in ended[ENDINGS_SHOWN:]} - shown
+    again = {row["group"] for row in ended[ENDINGS_SHOWN:] if row["reason"] in shown}
+    parts = [counted(len(others), "more reason")] if others else []
+    parts += [f"the same in {counted(len(again), 'more group')}"] if again else []
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def _labelled(label: str, text: str, most: int) -> list[str]:

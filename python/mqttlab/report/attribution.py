@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from mqttlab import figures, metrics
-from mqttlab.digits import plain
+from mqttlab.digits import duration, plain
 from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
-from mqttlab.report.text import duration, number
+from mqttlab.report.text import number
 
 TITLES = {metric.name: metric.title for metric in metrics.ATTRIBUTION}
 # In the terminal a part has a row where it takes this much of some QoS level's mean latency.

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mqttlab import metrics
+from mqttlab.digits import latency_in_words
 from mqttlab.foreign import markup, visible
-from mqttlab.metrics.device_bytes import RATES
+from mqttlab.metrics.device_bytes import MONTH, RATES
 from mqttlab.metrics.quantiles import Latency
 from mqttlab.recording import Recording
 from mqttlab.report import headline, promises
@@ -61,6 +62,9 @@ def cards(flow: metrics.Flow, told: Told) -> list[Card]:
                     found.append(Card(value=number(ip, 3), unit=metrics.DEVICE_RATE,
                                       title=f"{way}, {visible(group.group)}",
                                       more=f"{number(link, 3)} on the link" if link != ip else "IP and link"))
+            if group.month_mb is not None:
+                found.append(Card(value=number(group.month_mb, 3), unit="MB/month",
+                                  title=f"both ways, {visible(group.group)}", more="IP, 30 days"))
     found.append(Card(value=number(flow.disconnects), unit="", title="disconnects"))
     return found
 
@@ -70,6 +74,10 @@ def _of_messages(flow: metrics.Flow) -> list[Card]:
     lost = percent(flow.undelivered_percent)
     found.append(Card(value=lost, unit="", title="not delivered",
                       more=f"{number(flow.delivered)} of {number(flow.wanted)} delivered"))
+    if words := headline.late(flow):
+        share, _, than = words.partition(" came ")
+        found.append(Card(value=share, unit="", title=f"came {than}",
+                          more=f"{number(flow.late)} of {number(flow.delivered - flow.untold)} deliveries"))
     return [*found, Card(value=number(flow.per_s, 3), unit="/s", title="deliveries", more=headline.sent(flow))]
 
 
@@ -81,8 +89,9 @@ def _of_acknowledgements(flow: metrics.Flow, found: metrics.Acknowledged) -> lis
         few = found.round_trips < fewest("round_trip_ms_p95")
         told = (("median round trip", found.round_trip_ms_p50),
                 ("p95 round trip", None if few else found.round_trip_ms_p95))
-        return [sent, *(Card(value=milliseconds(value), unit="ms", title=title, more="TCP to the broker")
-                        for title, value in told if value is not None)]
+        return [sent, *(Card(value=value, unit=unit, title=title, more="TCP to the broker")
+                        for title, known in told if known is not None
+                        for value, unit in [latency_in_words(known).split(" ")])]
     made = [] if found.latency["p50"].value is None else _times(found.latency, f" to {found.packet}")
     return [*made, Card(value=number(found.missing), unit="", title="not acknowledged",
                         more=f"{number(found.count)} of {number(flow.sent)} acknowledged"), sent]
@@ -90,17 +99,19 @@ def _of_acknowledgements(flow: metrics.Flow, found: metrics.Acknowledged) -> lis
 
 def _times(known: Mapping[str, Latency], what: str) -> list[Card]:
     """The quantiles that are told, and the largest; in front of them where it stands in for the highest quantile."""
-    made = []
+    made, with_unit = [], headline.is_long(known)
     for name, words in (("p99", "p99"), ("p95", "p95"), ("p50", "median")):
         if known[name].is_quantile:
-            between = interval(known[name])
-            made.append(Card(value=milliseconds(known[name].value), unit="ms", title=f"{words}{what}",
+            between = interval(known[name], with_unit)
+            value, unit = latency_in_words(known[name].value).split(" ")
+            made.append(Card(value=value, unit=unit, title=f"{words}{what}",
                              more=f"95 %: {between}" if between else UNKNOWN))
     one = known["max"]
     if one.value is None and made:
         return made
     alike = headline.alike_in_words(known)
-    worst = Card(value=milliseconds(one.value), unit="ms", title=f"worst{what}",
+    value, unit = ("–", "ms") if one.value is None else latency_in_words(one.value).split(" ")
+    worst = Card(value=value, unit=unit, title=f"worst{what}",
                  more=f"of {number(one.n)}" + (f", {alike}" if alike else ""))
     return [*made, worst] if known["p99"].is_quantile else [worst, *made]
 
@@ -145,19 +156,27 @@ def _flow(flow: metrics.Flow, told: Told) -> str:
 
 
 def _flows(flows: list[metrics.Flow]) -> str:
-    head = ("flow", "p99 ms", "not delivered", "p95 ms", "p50 ms", "worst ms", "sent", "per s", "disconnects")
     rows = flow_rows(flows)
+    head = ("flow", "p99 ms", "not delivered", "p95 ms", "p50 ms", "worst ms", "sent", "per s", "disconnects",
+            *late_head(flows))
     left = len(flows) - len(rows)
     return text_table(head, rows) + (_said(f"{left} more flows, none worse, are in the tables below.") if left else "")
 
 
 def flow_rows(flows: list[metrics.Flow]) -> list[tuple[str, ...]]:
     """Of flows with deliveries, a row each: name, p99, what was not delivered, p95, p50, the largest, what was sent,
-    deliveries per s, disconnects."""
+    deliveries per s, disconnects, and what :func:`late_head` names."""
+    late = late_head(flows)
     return [(headline.title(flow), cell(flow.latency["p99"]), percent(flow.undelivered_percent),
              *(cell(flow.latency[name]) for name in ("p95", "p50")), milliseconds(flow.latency["max"].value),
-             number(flow.left), number(flow.per_s, 3), number(flow.disconnects))
+             number(flow.left), number(flow.per_s, 3), number(flow.disconnects),
+             *((headline.late(flow).replace(" came ", " ") or "–") for _ in late))
             for flow in headline.shown(flows, FLOWS_SHOWN)]
+
+
+def late_head(flows: list[metrics.Flow]) -> tuple[str, ...]:
+    """The heading of the column of late deliveries, where a group says what is late."""
+    return ("came",) if any(headline.late(flow) for flow in flows) else ()
 
 
 UNSEEN_HEADS = ("flow without a subscriber", "p99 ms to PUBACK, PUBCOMP", "not acknowledged", "p95 ms", "p50 ms",
@@ -166,8 +185,8 @@ UNSEEN_HEADS = ("flow without a subscriber", "p99 ms to PUBACK, PUBCOMP", "not a
 
 def unseen_rows(flows: list[metrics.Flow]) -> list[tuple[str, ...]]:
     """Of flows whose acknowledgements stand in for deliveries, a row each with the columns of :data:`UNSEEN_HEADS`."""
-    return [(headline.title(flow), headline.acknowledged_ms(flow, "p99"), headline.not_acknowledged(flow),
-             *(headline.acknowledged_ms(flow, name) for name in ("p95", "p50", "max")), number(flow.left),
+    return [(headline.title(flow), headline.acknowledged_time(flow, "p99"), headline.not_acknowledged(flow),
+             *(headline.acknowledged_time(flow, name) for name in ("p95", "p50", "max")), number(flow.left),
              number(flow.disconnects)) for flow in headline.shown(flows, FLOWS_SHOWN)]
 
 
@@ -185,14 +204,16 @@ def _unseen(flows: list[metrics.Flow]) -> str:
 
 
 def byte_rows(told: Told) -> list[list[str]]:
-    """Of each group its name, its devices, and the rates of IP up and down, of the link up and down."""
+    """Of each group its name, its devices, the rates of IP up and down and of the link up and down, and IP of 30 days.
+    """
     return [[visible(group.group), number(group.devices), *(number(value, 3) for value in (
-        group.ip_up, group.ip_down, group.link_up, group.link_down))] for group in told.numbers.bytes[:FLOWS_SHOWN]]
+        group.ip_up, group.ip_down, group.link_up, group.link_down, group.month_mb))]
+        for group in told.numbers.bytes[:FLOWS_SHOWN]]
 
 
 def _bytes(told: Told) -> str:
     rows = byte_rows(told)
-    head = ("a device of", "devices", *(metrics.ALL[name].title for name in RATES))
+    head = ("a device of", "devices", *(metrics.ALL[name].title for name in (*RATES, MONTH)))
     return text_table(head, rows) if rows else ""
 
 

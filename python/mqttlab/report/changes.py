@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mqttlab import metrics
+from mqttlab.digits import duration
 from mqttlab.figures.drawing import Figure
 from mqttlab.figures.marks import Mark, mark
 from mqttlab.foreign import visible
 from mqttlab.metrics.changes import CHANGES_MAX
 from mqttlab.plan.events import Change
+from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import stage_marks
-from mqttlab.report.text import duration
 
 NS_PER_S = 1e9
 TOLD_MAX = 3
@@ -48,7 +49,8 @@ def marks(taken: Sequence[Change], begin_s: float = 0.0) -> list[Mark]:
 
 
 def sentence(recording: Recording) -> str:
-    """The events in a line: when, what, for how long; empty without any."""
+    """The events in a line: when, what, for how long, and how long after its end clients and messages were back; empty
+    without any."""
     taken = recording.changes
     if not taken:
         return ""
@@ -63,10 +65,38 @@ def _told(recording: Recording, change: Change, row: dict[str, Any]) -> str:
     words = f"at {_seconds(at)} {visible(change.name)}"
     if change.until_ns is not None:
         words += f" for {_seconds((change.until_ns - change.at_ns) / NS_PER_S)}"
-    back = row["change_flow_back_s_max"]
-    if back is not None:
-        words += f", flow back {_seconds(back)} after {'it' if change.until_ns is None else 'its end'}"
-    return words
+    end = "it" if change.until_ns is None else "its end"
+    return ", ".join([words, *_connections(row, end), *_backlog(row, end)])
+
+
+def _connections(row: Mapping[str, Any], end: str) -> list[str]:
+    """When all were connected again that lost their connection, or how many were; nothing where none did."""
+    lost, last = row["change_connections_lost"], row["change_reconnected_s_max"]
+    if not lost:
+        return []
+    if last is None:
+        return [f"{lost - row['change_not_reconnected']:,} of {lost:,} connected again"]
+    return [f"{f'all {lost:,}' if lost > 1 else '1 client'} connected again {_after(last, end)}"]
+
+
+def _backlog(row: Mapping[str, Any], end: str) -> list[str]:
+    """When the last came of what had waited, or how much never came; nothing where nothing waited."""
+    backlog, missing, through = (
+        row[name] for name in ("change_backlog", "change_backlog_undelivered", "change_backlog_through_s"))
+    if not backlog:
+        return []
+    if not missing:
+        return [f"the backlog was through {_after(through, end)}"]
+    if missing == backlog:
+        # Whether they waited, or were lost before the end, is not known.
+        return [f"{counted(missing, 'message')} due before {end} not delivered"]
+    return [f"{missing:,} of {counted(backlog, 'backlog message')} not delivered"]
+
+
+def _after(seconds: float, end: str) -> str:
+    if not seconds:
+        return f"by {end}"
+    return f"within 1 ms of {end}" if seconds < 0.001 else f"{_seconds(seconds)} after {end}"
 
 
 def _seconds(value: float) -> str:

@@ -5,14 +5,14 @@ Numbers are those of :func:`mqttlab.metrics.headline`, the sentence is the plan'
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
 from mqttlab import metrics
-from mqttlab.digits import plain
+from mqttlab.digits import LONG_NS, duration, latency_in_words, plain
 from mqttlab.foreign import visible
 from mqttlab.metrics.headline import (
     BATTERY_WH,
@@ -29,7 +29,7 @@ from mqttlab.plan import publications_of
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import captured, cautions, changes, facts, promises
-from mqttlab.report.text import delivered_nothing, duration, number, verdict
+from mqttlab.report.text import delivered_nothing, number, verdict
 from mqttlab.samples import fewest
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
@@ -179,8 +179,8 @@ def _slowest(recording: Recording) -> str:
     if timed.height < 2:
         return ""
     first = timed.sort("latency_ms_p50", "latency_ms_max", descending=True, maintain_order=True).head(NAMED)
-    words = [f"{visible(row['client'])} {milliseconds(row['latency_ms_p50'])} ms (worst of "
-             f"{number(row['messages_delivered'])}: {milliseconds(row['latency_ms_max'])})"
+    words = [f"{visible(row['client'])} {latency_in_words(row['latency_ms_p50'])} (worst of "
+             f"{number(row['messages_delivered'])}: {latency_in_words(row['latency_ms_max'])})"
              for row in first.rows(named=True)]
     return f"by their medians, of {number(timed.height)}: {', '.join(words)}"
 
@@ -266,7 +266,7 @@ def slowest_in_words(flow: Flow) -> str:
     p99 = its["p99"]
     if p99.value is None or (not p99.is_quantile and its["max"].value is None):
         return f"p99{to} not known"
-    return f"p99{to} {milliseconds(p99.value)} ms" if p99.is_quantile else f"{largest(its, to)} ms"
+    return f"p99{to} {latency_in_words(p99.value)}" if p99.is_quantile else largest(its, to, latency_in_words)
 
 
 def seen_apart(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:
@@ -287,10 +287,10 @@ def not_acknowledged(flow: Flow) -> str:
     return "–" if found is None or found.packet is None else number(found.missing)
 
 
-def acknowledged_ms(flow: Flow, name: str) -> str:
-    """A quantile of the times to acknowledge, in ms without the unit; a dash where there is none."""
+def acknowledged_time(flow: Flow, name: str, unit: str = "ms") -> str:
+    """A quantile of the times to acknowledge without the unit; a dash where there is none."""
     found = flow.acknowledged
-    return "–" if found is None or name not in found.latency else cell(found.latency[name])
+    return "–" if found is None or name not in found.latency else cell(found.latency[name], unit)
 
 
 def acknowledged_in_words(flow: Flow) -> list[str]:
@@ -306,7 +306,8 @@ def _acknowledged(found: Acknowledged, sent: int) -> str:
     if found.packet is None:
         return f"At QoS 0 MQTT acknowledges nothing{round_trip(found)}"
     known = found.latency["p50"].value is not None
-    packet = f"Time to {found.packet} in ms: {', '.join(times(found.latency))}; " if known else f"{found.packet}: "
+    unit = "" if is_long(found.latency) else " in ms"
+    packet = f"Time to {found.packet}{unit}: {', '.join(times(found.latency))}; " if known else f"{found.packet}: "
     return packet + share_acknowledged(found, sent)
 
 
@@ -323,7 +324,7 @@ def at_qos_0(flows: Sequence[Flow]) -> str:
     if len(found) < 2:
         return acknowledged_in_words(found[0][0])[-1] if found else ""
     timed = [(flow, one) for flow, one in found if one.round_trip_ms_p50 is not None]
-    each = [f"{milliseconds(one.round_trip_ms_p50)} ms ({publisher(flow)})"
+    each = [f"{latency_in_words(one.round_trip_ms_p50)} ({publisher(flow)})"
             for flow, one in timed]
     more = f", and {counted(len(each) - NAMED, 'more group')}" if len(each) > NAMED else ""
     return "At QoS 0 MQTT acknowledges nothing" + (
@@ -335,8 +336,8 @@ def round_trip(found: Acknowledged) -> str:
     if found.round_trip_ms_p50 is None:
         return ""
     few = found.round_trips < fewest("round_trip_ms_p95")
-    return (f", only TCP its segments: round trip to the broker p50 {milliseconds(found.round_trip_ms_p50)}"
-            + (" ms" if few else f", p95 {milliseconds(found.round_trip_ms_p95)} ms"))
+    return (f", only TCP its segments: round trip to the broker p50 {latency_in_words(found.round_trip_ms_p50)}"
+            + ("" if few else f", p95 {latency_in_words(found.round_trip_ms_p95)}"))
 
 
 def percent(value: float | None) -> str:
@@ -355,30 +356,51 @@ def milliseconds(value: float | None) -> str:
     return number(value, 3) if value is None or value < 1000 else number(round(value))
 
 
-def cell(latency: Latency) -> str:
-    """A quantile or the largest in ms, where there is room for nothing else; a dash where the quantile is not told."""
-    return milliseconds(latency.value if latency.is_quantile or latency.value is None else None)
+def unit_of(*flows: Mapping[str, Latency]) -> str:
+    """The unit of a table's latencies: ms, or s where one of them is 10 s or longer."""
+    return "s" if any((one.value or 0) * 1e6 >= LONG_NS for known in flows for one in known.values()) else "ms"
+
+
+def is_long(known: Mapping[str, Latency]) -> bool:
+    """Whether a flow has latencies of 10 s and more: then each is said with its unit, for no unit suits all."""
+    return unit_of(known) == "s"
+
+
+def said(value_ms: float | None, with_unit: bool) -> str:
+    """A latency in ms, or with its own unit."""
+    return latency_in_words(value_ms) if with_unit else milliseconds(value_ms)
+
+
+def in_unit(value_ms: float | None, unit: str) -> str:
+    """A latency without its unit, which is ms or s."""
+    return milliseconds(value_ms) if unit == "ms" or value_ms is None else number(value_ms / 1e3, 3)
+
+
+def cell(latency: Latency, unit: str = "ms") -> str:
+    """A quantile or the largest, where there is room for nothing else; a dash where the quantile is not told."""
+    return in_unit(latency.value if latency.is_quantile or latency.value is None else None, unit)
 
 
 def times(known: Mapping[str, Latency], names: Sequence[str] = ("p50", "p95", "p99"), *,
           intervals: bool = False) -> list[str]:
     """The quantiles that are told, each with its name and, if asked for, its interval; then the largest of all."""
-    said = []
+    told, with_unit = [], is_long(known)
     for name in names:
         one = known[name]
         if one.is_quantile:
-            between = interval(one) if intervals and name != "p50" else ""
-            said.append(f"{name} {milliseconds(one.value)}" + (f" ({between})" if between else ""))
-    return said if known["max"].value is None else [*said, largest(known)]
+            between = interval(one, with_unit) if intervals and name != "p50" else ""
+            told.append(f"{name} {said(one.value, with_unit)}" + (f" ({between})" if between else ""))
+    return told if known["max"].value is None else [*told, largest(known, "", lambda value: said(value, with_unit))]
 
 
-def largest(known: Mapping[str, Latency], what: str = "") -> str:
-    """The largest in ms; where it stands in for a quantile, also of how many it is, and how many equal it."""
+def largest(known: Mapping[str, Latency], what: str, say: Callable[[float | None], str]) -> str:
+    """The largest, written by ``say``; where it stands in for a quantile, also of how many it is, and how many equal
+    it."""
     one, few = known["max"], [each for name, each in known.items() if name != "max" and not each.is_quantile]
     if not few:
-        return f"worst{what} {milliseconds(one.value)}"
+        return f"worst{what} {say(one.value)}"
     alike = alike_in_words(known)
-    return f"worst{what} of {number(one.n)}: {milliseconds(one.value)}" + (f" ({alike})" if alike else "")
+    return f"worst{what} of {number(one.n)}: {say(one.value)}" + (f" ({alike})" if alike else "")
 
 
 def alike_in_words(known: Mapping[str, Latency]) -> str:
@@ -387,12 +409,16 @@ def alike_in_words(known: Mapping[str, Latency]) -> str:
     return "" if alike is None else f"{'all' if alike == known['max'].n else number(alike)} alike"
 
 
-def interval(latency: Latency) -> str:
-    """The 95 % interval of a quantile; empty where the run cannot tell either bound."""
+def interval(latency: Latency, with_unit: bool = False) -> str:
+    """The 95 % interval of a quantile in ms, or with the units that the quantile has not; empty where the run cannot
+    tell either bound."""
     if latency.low is None and latency.high is None:
         return ""
-    low = "?" if latency.low is None else milliseconds(latency.low)
-    high = "?" if latency.high is None else milliseconds(latency.high)
+    low, high = ("?" if bound is None else said(bound, with_unit) for bound in (latency.low, latency.high))
+    unit = f" {latency_in_words(latency.value).split()[-1]}"
+    if all(bound == "?" or bound.endswith(unit) for bound in (low, high)):
+        # The quantile before it has the same unit.
+        low, high = low.removesuffix(unit), high.removesuffix(unit)
     return f"{low}–{high}"
 
 
@@ -421,12 +447,23 @@ def undelivered(flow: Flow) -> str:
     return f"{percent(flow.undelivered_percent)} not delivered" + (f": {reasons}{more}" if reasons else "")
 
 
+def late(flow: Flow) -> str:
+    """How many of the deliveries came later than ``late_after``; empty where no group says so, or nothing came."""
+    timed = flow.delivered - flow.untold
+    if flow.late_after_ns is None or timed <= 0:
+        return ""
+    share = "all" if flow.late == timed else percent(100 * flow.late / timed) if flow.late else "none"
+    return f"{share} came later than {duration(flow.late_after_ns)}"
+
+
 def kilobytes(told: Bytes, short: str = "") -> str:
-    """What a device of a group sends and receives in an hour, and how long was measured where that is short."""
+    """What a device of a group sends and receives in an hour, both together in 30 days, and how long was measured where
+    that is short."""
     known = [(value, way) for value, way in ((told.ip_up, "up"), (told.ip_down, "down")) if value is not None]
     words = ", ".join(f"{number(value, 3)}{'' if place else f' {metrics.DEVICE_RATE}'} {way}"
                       for place, (value, way) in enumerate(known))
-    return f"{words} (IP bytes{f' of {short}' if short else ''})"
+    month = "" if told.month_mb is None else f", {number(told.month_mb, 3)} MB/month"
+    return f"{words}{month} (IP bytes{f' of {short}' if short else ''})"
 
 
 def battery(told: Energy) -> str:
@@ -444,7 +481,8 @@ def where_the_time_went(flow: Flow) -> list[str]:
 def sentences(flow: Flow) -> list[str]:
     """What is said below a flow's numbers: what did not arrive, and where the time went."""
     said = [words[:1].upper() + words[1:] for words in (*acknowledged_in_words(flow), *where_the_time_went(flow))]
-    said = [f"{words[:1].upper()}{words[1:]}" for _, words in promises.of(flow)] + said
+    first = [*([late(flow)] if late(flow) else []), *(words for _, words in promises.of(flow))]
+    said = [f"{words[:1].upper()}{words[1:]}" for words in first] + said
     return [f"{words}." for words in ([undelivered(flow)] if flow.undelivered_percent else []) + said]
 
 

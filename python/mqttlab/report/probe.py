@@ -6,7 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.report.text import duration, number
+from mqttlab.digits import duration
+from mqttlab.report.text import number
 
 COLUMNS = ("path", "quantity", "model", "measured", "from")
 # The standard normal variable's 97.5 % point: intervals hold in 95 of 100 cases.

@@ -12,7 +12,7 @@ from mqttlab import metrics
 from mqttlab.metrics import Flow, Headline, Stage
 from mqttlab.recording import Recording
 from mqttlab.report import headline
-from mqttlab.report.headline import cell, milliseconds, percent
+from mqttlab.report.headline import cell, in_unit, percent
 from mqttlab.report.text import number
 
 NS_PER_S = 1e9
@@ -81,8 +81,10 @@ def brief(recording: Recording) -> list[str]:
         those = [_same(numbers, flows[0]) for _, numbers in told[:room]]
         if name == "p99 ms" and all(_value(name, one) == "–" for one in those):
             name = LARGEST
-        values = [_value(name, one) for one in those]
-        lines.append(f"{'missing' if name == 'not delivered' else name:<{LABEL}}"
+        unit = headline.unit_of(*(one.latency for one in those if one is not None))
+        values = [_value(name, one, unit) for one in those]
+        title = "missing" if name == "not delivered" else name.replace(" ms", f" {unit}")
+        lines.append(f"{title:<{LABEL}}"
                      + "".join(f"{value:>{width}}" for value in values))
     more = [f"of {headline.title(flows[0])}"] if len(flows) > 1 else []
     more += [f"{len(told) - room} more stages: --full"] if len(told) > room else []
@@ -114,20 +116,20 @@ def _same(numbers: Headline, flow: Flow) -> Flow | None:
     return next((one for one in numbers.flows if one.key == flow.key), None)
 
 
-def _value(name: str, flow: Flow | None) -> str:
-    return "–" if flow is None else VALUES[name](flow)
+def _value(name: str, flow: Flow | None, unit: str = "ms") -> str:
+    return "–" if flow is None else VALUES[name](flow, unit)
 
 
 def _cut(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[:width - 1]}…"
 
 
-VALUES: dict[str, Callable[[Flow], str]] = {
-    "p99 ms": lambda flow: cell(flow.latency["p99"]),
-    "p95 ms": lambda flow: cell(flow.latency["p95"]),
-    "p50 ms": lambda flow: cell(flow.latency["p50"]),
-    LARGEST: lambda flow: milliseconds(flow.latency["max"].value),
-    "not delivered": lambda flow: percent(flow.undelivered_percent),
-    "sent": lambda flow: number(flow.left),
-    "deliveries per s": lambda flow: number(flow.per_s, 3),
+VALUES: dict[str, Callable[[Flow, str], str]] = {
+    "p99 ms": lambda flow, unit: cell(flow.latency["p99"], unit),
+    "p95 ms": lambda flow, unit: cell(flow.latency["p95"], unit),
+    "p50 ms": lambda flow, unit: cell(flow.latency["p50"], unit),
+    LARGEST: lambda flow, unit: in_unit(flow.latency["max"].value, unit),
+    "not delivered": lambda flow, unit: percent(flow.undelivered_percent),
+    "sent": lambda flow, unit: number(flow.left),
+    "deliveries per s": lambda flow, unit: number(flow.per_s, 3),
 }

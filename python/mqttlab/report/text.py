@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from mqttlab.digits import plain
+from mqttlab.digits import LONG_NS, TIME_UNITS, duration, plain
 from mqttlab.metrics import ALL, foreign
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
@@ -17,8 +17,8 @@ from mqttlab.report.nothing_delivered import NOTHING_DELIVERED
 
 # What stands below a heading; others are counts of what the heading names.
 NOTHING = 1e-12
-# A time with more digits than are read, in the engine's units.
-EXACT = re.compile(r"(\d+\.\d{2,}) (ns|us|ms|s)\b")
+# A time of the engine with more digits than are read.
+EXACT = re.compile(r"\b(\d+\.\d{2,}|\d{3,}\.\d|\d{5,}) (ns|us|ms|s)\b")
 ANSWERS_SHOWN = 20
 UNITS = ("ms", "s", "B", "B/s", "kbit/s", "%")
 
@@ -108,7 +108,12 @@ def verdict(recording: Recording) -> tuple[str, list[str]]:
 
 def rounded(words: str) -> str:
     """A sentence of the engine, its times to three digits: the recording has them to the nanosecond."""
-    return EXACT.sub(lambda found: f"{plain(float(found[1]), 3)} {found[2]}", words)
+    return EXACT.sub(lambda found: _rounded(float(found[1]), found[2]), words)
+
+
+def _rounded(value: float, unit: str) -> str:
+    nanoseconds = value * TIME_UNITS[unit]
+    return duration(nanoseconds) if nanoseconds >= LONG_NS else f"{plain(value, 3)} {unit}"
 
 
 def delivered_nothing(recording: Recording) -> str:
@@ -141,16 +146,6 @@ def lateness(recording: Recording) -> list[tuple[str, str]]:
             label = key.removesuffix("_ns").replace("_", " ")
             rows.append((label, duration(value) if key.endswith("_ns") else number(value)))
     return rows
-
-
-def duration(nanoseconds: Any) -> str:
-    """A length of time in the unit in which people would say it."""
-    if not isinstance(nanoseconds, (int, float)):
-        return "–"
-    for unit, length in (("s", 10**9), ("ms", 10**6), ("µs", 10**3)):
-        if abs(nanoseconds) >= length:
-            return f"{number(nanoseconds / length, 3)} {unit}"
-    return f"{number(int(nanoseconds))} ns" if nanoseconds else "0 s"
 
 
 def moment(text: Any) -> str:

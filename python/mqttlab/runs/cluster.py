@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
-from mqttlab import __version__, scratch, secrets
+from mqttlab import scratch, secrets
 from mqttlab.engine import EngineError, Interrupted, Interruption
 from mqttlab.errors import MqttlabError, UsageError
 from mqttlab.runs import storage
@@ -34,6 +34,7 @@ from mqttlab.runs.executor import Finished, Observe
 from mqttlab.runs.job import Job, following, leading
 from mqttlab.runs.machine import live_alone
 from mqttlab.runs.perform import Outcome, perform
+from mqttlab.version import __version__
 
 T = TypeVar("T")
 Keep = Callable[[Job, Outcome], T]

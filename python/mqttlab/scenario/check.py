@@ -22,6 +22,7 @@ from mqttlab.scenario.client_ids import listed_twice
 from mqttlab.scenario.compile import laid_links
 from mqttlab.scenario.credentials import credential_problems, is_numbered
 from mqttlab.scenario.event_check import event_problems
+from mqttlab.scenario.host_slips import host_slips
 from mqttlab.scenario.limits_check import limit_problems
 from mqttlab.scenario.location import Location, Problem
 from mqttlab.scenario.model import Group, Scenario, Server
@@ -415,6 +416,7 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
         yield ("trunk",), f"cannot be used with `network = \"{scenario.network}\"`; leave one of them out"
     forwarding = {name for name, host in scenario.hosts.items() if host.forwards}
     joined: set[frozenset[str]] = set()
+    slips = host_slips(scenario)
     clients = Counter[str]()
     for group in scenario.groups:
         clients[group.host] += group.count
@@ -424,6 +426,9 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
             instead = WITHOUT_MODEL.get(called) or did_you_mean(ALSO_CALLED.get(called, network.model), MODELS)
             problem = f"is an unknown network model {shown(network.model)}; {instead}"
             yield ("networks", index, "model"), problem
+        if index in slips:
+            yield ("networks", index, "between"), slips[index].words
+            continue
         if not servers & set(network.between) and not forwarding & set(network.between):
             which = "the broker's host" if len(servers) == 1 else "the host of a server, such as"
             yield ("networks", index, "between"), (
@@ -458,7 +463,7 @@ def _networks(scenario: Scenario) -> Iterator[Problem]:
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, which is {length} networks away from the broker's host, but at most "
                     f"{STAGES_MAX} are possible; leave some out")
-            if group.host not in away:
+            if group.host not in away and not any(slip.host in (group.host, broker) for slip in slips.values()):
                 others = (everything | {broker}) - {group.host}
                 yield ("groups", index, "host"), (
                     f"is `{group.host}`, but no network joins it to the broker's host `{broker}`; add [[networks]] "

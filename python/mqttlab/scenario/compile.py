@@ -468,15 +468,18 @@ def _publish(publish: Publish, group: Group) -> types.Publish:
 def _replay(replay: Replay, clients: int) -> types.Replay:
     table = replay.table
     place = table.columns.get
+    columns: types.ReplayColumns = {
+        "time": table.columns["time"], "topic": place("topic"), "payload": place("payload"), "size": place("size"),
+        "client": place("client"), "qos": place("qos"), "retain": place("retain"),
+    }
+    if "sequence" in table.columns:
+        columns["sequence"] = table.columns["sequence"]
     return {
         "path": str(replay.file.resolve()),
         "bytes": replay.file.stat().st_size,
         "rows": table.rows,
         "delimiter": table.delimiter,
-        "columns": {
-            "time": table.columns["time"], "topic": place("topic"), "payload": place("payload"), "size": place("size"),
-            "client": place("client"), "qos": place("qos"), "retain": place("retain"),
-        },
+        "columns": columns,
         "time": table.time,
         "clients": list(table.names(clients)),
         "second_us": replay.second_us,

@@ -435,7 +435,9 @@ class Group(Part):
         list[Annotated[Subscription, BeforeValidator(read_subscription, json_schema_input_type=Subscription | str)]],
         IN_PARTS] = Field(default_factory=list, description="Topic filters that each client subscribes to.")
     relay: Relay | None = Field(None, description="Republish what is received.")
-    late_after: PositiveDurationNs | None = Field(None, description="Deliveries later than this count as late.")
+    late_after: PositiveDurationNs | None = Field(
+        None, description="Deliveries from or to the group that take longer count as late; if both of their groups say "
+        "so, the shorter time counts.")
     client: ClientProgram | None = Field(
         None, description="The program that performs the clients, one process each, in live runs. It publishes and "
         "subscribes by itself, and is observed by the frames that it exchanges: see docs/explanation/live.md.")

@@ -65,10 +65,12 @@ class Mqtt(Part):
         "Mosquitto 2.0 and the simulated broker give none."))
     retry: PositiveDurationNs | None = Field(
         None, ge=10**6, description="Interval of timed retransmission, as in MQTT 3.1.")
-    ping: Literal["sent", "silence"] = Field("silence", description=(
-        "What the keep-alive counts: an interval without anything sent or without anything heard, looked at once a "
-        "second, as paho-mqtt and libmosquitto do (`silence`); or one without anything sent (`sent`), as MQTT asks "
-        "(3.1.1, 3.1.2.10). With `silence` a client leaves a silent broker although it has something to send."))
+    ping: Literal["silence", "interval", "sent"] = Field("silence", description=(
+        "When a client pings. `silence`: when it has sent nothing, or heard nothing, for a keep-alive, in whole "
+        "seconds, as libmosquitto does. It looks when it sends or hears something, and when it has sent nothing for "
+        "so long. `interval`: a keep-alive after its last PINGREQ, whatever else it sends or hears, as paho-mqtt "
+        "does. `sent`: when it has sent nothing for a keep-alive, as MQTT asks (3.1.1, 3.1.2.10). A client leaves a "
+        "broker that does not answer for another keep-alive."))
     client_id: PersonalText = Field("{group}-{client}", min_length=1, max_length=MQTT_TEXT_MAX, description=(
         "Client identifier; `{group}` and `{client}` are filled in, `{client:06}` with six digits at least."))
     duplicate_ids: Truth = Field(False, description=(

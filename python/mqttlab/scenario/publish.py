@@ -170,6 +170,8 @@ class Replay(Part):
     loop: Truth = Field(False, description="Begins again when it has ended, as long as the measurement lasts.")
     speed: float = Field(1.0, ge=0.001, le=1_000_000, allow_inf_nan=False, description=(
         "How much faster than the table's times: `2` takes half as long."))
+    ignore: list[Literal["topic", "payload", "size", "client", "qos", "retain"]] = Field(
+        default_factory=list, description="Columns of the table that are not used: the publication's fields hold.")
 
     @property
     def table(self) -> ReplayTable:
@@ -178,7 +180,7 @@ class Replay(Part):
         Raises:
             ReplayError: what is wrong with it.
         """
-        return read_table(self.file)
+        return read_table(self.file, frozenset(self.ignore))
 
     @property
     def second_us(self) -> int:

@@ -42,6 +42,10 @@ NAMES = {
     "retain": ("retain", "retained"),
 }
 COLUMN = {name: column for column, names in NAMES.items() for name in names}
+# The messages of a recording as ``export --csv`` writes them, a row for each delivery. Its ``retained`` and
+# ``qos_delivered`` are of deliveries.
+OWN = {"intended_ns": "time", "topic": "topic", "payload_bytes": "size", "publisher": "client", "qos": "qos",
+       "retain": "retain", "sequence": "sequence"}
 NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d{0,20})(?:\.(?P<part>\d*))?", re.ASCII)
 DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2})(?::(\d{2}))?(?:\.(\d+))?"
                   r"(?:[Zz]|([+-])(\d{2}):?(\d{2})?)?", re.ASCII)
@@ -77,6 +81,8 @@ class ReplayTable:
     """How many messages have the publication's payload."""
     qos: int | None
     """The highest."""
+    left_open: frozenset[str]
+    """Columns that some messages have nothing in: there the publication says it."""
 
     @property
     def is_numbered(self) -> bool:
@@ -85,8 +91,11 @@ class ReplayTable:
 
     def names(self, count: int) -> tuple[str, ...]:
         """What the clients of a group of so many are called; none where they are called by their numbers in it."""
-        numbers = self.is_numbered and all(int(name) < count for name in self.clients)
-        return () if numbers else self.clients
+        if not self.is_numbered:
+            return self.clients
+        # Numbers with gaps: the least one is client 0.
+        numbers = all(int(name) < count for name in self.clients)
+        return () if numbers else tuple(sorted(self.clients, key=int))
 
     @property
     def period_ns(self) -> int:
@@ -94,41 +103,50 @@ class ReplayTable:
         return self.span_ns + self.span_ns // max(1, self.rows - 1)
 
 
-def read_table(path: Path) -> ReplayTable:
-    """Read a table.
+def read_table(path: Path, ignored: frozenset[str] = frozenset()) -> ReplayTable:
+    """Read a table, without the columns that are ignored.
 
     Raises:
         ReplayError: what is wrong, with line and column.
     """
     try:
         with readable(path, BYTES_MAX, "a table") as there:
-            return _read(path.resolve(), there.st_size, there.st_mtime_ns)
+            return _read(path.resolve(), ignored, there.st_size, there.st_mtime_ns)
     except UserFileError as error:
         raise ReplayError(str(error)) from None
 
 
 @lru_cache(maxsize=16)
-def _read(path: Path, size: int, changed_ns: int) -> ReplayTable:
+def _read(path: Path, ignored: frozenset[str], size: int, changed_ns: int) -> ReplayTable:
     with separated(path, ReplayError) as (names, delimiter, lines):
-        return _Reading(names, delimiter).table(lines)
+        return _Reading(names, delimiter, ignored).table(lines)
 
 
 class _Reading:
     """A table that is being read."""
 
-    def __init__(self, header: list[str], delimiter: str) -> None:
+    def __init__(self, header: list[str], delimiter: str, ignored: frozenset[str]) -> None:
         self._header, self._delimiter = header, delimiter
         self._columns: dict[str, int] = {}
         self._unit: TimeForm | None = None
         self._unused: list[str] = []
-        for place, written in enumerate(header):
-            self._column(place, written)
+        if {"intended_ns", "publisher", "sequence", "subscriber"} <= set(header):
+            self._columns = {OWN[name]: place for place, name in enumerate(header) if name in OWN}
+            self._unit = "ns"
+        else:
+            for place, written in enumerate(header):
+                self._column(place, written)
+        if "client" in ignored and "sequence" in self._columns:
+            raise ReplayError("numbers its messages by client, so that `client` cannot be ignored")
+        for column in ignored & self._columns.keys():
+            del self._columns[column]
         if "time" not in self._columns:
             raise ReplayError("has no column `time`; known columns: " + ", ".join(NAMES))
         # By topic, the client that alone has it; an empty one where several do.
         self._topics, self._clients = dict[str, str](), dict[str, None]()
         self._sizes = [PAYLOAD_MAX + 1, -1, 0]
         self._unsized, self._qos = 0, -1
+        self._seen, self._left_open = set[tuple[str, str]](), set[str]()
 
     def _column(self, place: int, written: str) -> None:
         name = re.sub(r"[\s_-]+", "_", re.sub(r"[()\[\]]", " ", written.strip().lower()).strip())
@@ -152,6 +170,8 @@ class _Reading:
         for fields in lines:
             if not fields:
                 continue
+            if self._is_left_out(fields):
+                continue
             rows += 1
             if rows > ROWS_MAX:
                 raise ReplayError(f"has more than {ROWS_MAX} messages; use several tables, a group each")
@@ -169,10 +189,21 @@ class _Reading:
             time=self._unit or "s", span_ns=last - first, topics=tuple(self._topics),
             owned=frozenset(topic for topic, client in self._topics.items() if client), clients=tuple(self._clients),
             sizes=None if self._sizes[1] < 0 else (self._sizes[0], self._sizes[1], self._sizes[2]),
-            unsized=self._unsized, qos=None if self._qos < 0 else self._qos)
+            unsized=self._unsized, qos=None if self._qos < 0 else self._qos, left_open=frozenset(self._left_open))
+
+    def _is_left_out(self, fields: list[str]) -> bool:
+        """Of a table that numbers messages, further rows of one message, and those without a client or a time."""
+        if "sequence" not in self._columns:
+            return False
+        message = (self._field(fields, "client"), self._field(fields, "sequence"))
+        if not message[0] or not self._field(fields, "time") or message in self._seen:
+            return True
+        self._seen.add(message)
+        return False
 
     def _row(self, fields: list[str]) -> int:
         """Notes a message, and says when it is, in nanoseconds."""
+        self._left_open |= {column for column in ("topic", "qos", "retain") if not self._field(fields, column)}
         topic = self._field(fields, "topic")
         if topic not in self._topics:
             self._said("topic", lambda: published_topic(topic) if topic else topic)

@@ -143,6 +143,13 @@ def _replays(scenario: Scenario) -> Iterator[Problem]:
                 yield ("groups", index, *place, "replay"), (
                     f"lasts {plain(lasts, 4)} s, longer than the measurement of "
                     f"{plain(scenario.phases.duration / 1e9)} s; later messages are left out")
+            table = publish.replay.table
+            for column in ("qos", "retain"):
+                if column in publish.model_fields_set and column in table.columns and column not in table.left_open:
+                    yield ("groups", index, *place, column), (
+                        f"is {shown(getattr(publish, column))}, but every message of the table has its own, which "
+                        f"holds; to use this one write replay = {{ file = {shown(str(publish.replay.file))}, ignore = "
+                        f"[\"{column}\"] }}")
 
 
 def _subscriptions(scenario: Scenario) -> Iterator[Problem]:

@@ -39,7 +39,7 @@ LIMITS = {
 SYNONYMS = {
     "latency": "delay", "lag": "delay", "bandwidth": "rate", "throughput": "rate", "speed": "rate", "bitrate": "rate",
     "packet_loss": "loss", "loss_rate": "loss", "buffer": "queue", "limit": "queue", "clients": "count",
-    "frequency": "rate", "period": "interval", "every": "interval", "size": "payload", "message": "payload",
+    "frequency": "rate", "period": "interval", "size": "payload", "message": "payload",
     "topics": "topic", "time": "duration", "uplink": "up", "downlink": "down", "upload": "up", "download": "down",
     "hosts": "between", "shared": "link",
     "duration": "for", "action": "do", "start": "at", "target": "network",
@@ -50,7 +50,7 @@ SYNONYMS = {
 WRITTEN = dict.fromkeys(("simulate", "simulated", "simulation"), 'backend = "sim"')
 # What a field may be called only in a table that has it: elsewhere the word means something else.
 SYNONYMS_HERE = {"until": "to", "end": "to", "link": "network", "target": "network", "clients": "group", "kind": "do",
-                 "type": "do", "event": "do"}
+                 "type": "do", "event": "do", "every": "interval"}
 PACKET_WORDS = {"retain_handling": ("send", "new", "never")}
 """What scenarios call the numbers of an option (MQTT 5, 3.8.3.1)."""
 TABLE = "a table, such as { ... }"
@@ -295,7 +295,13 @@ def _literals(annotation: Any) -> set[str]:
 
 
 def _holders(field: str, model: type[BaseModel]) -> str:
-    """The tables below a table that have a field of this name, in words: those of the least depth, two of a kind."""
+    """The tables below a table that have a field of this name, in words."""
+    found = [f"`{place}`" for place in holders(field, model)]
+    return " and ".join(part for part in (", ".join(found[:-1]), *found[-1:]) if part)
+
+
+def holders(field: str, model: type[BaseModel]) -> list[str]:
+    """The tables below a table that have a field of this name: those of the least depth, two of a kind."""
     level: list[tuple[str, type[BaseModel]]] = [("", model)]
     for _ in range(DEPTH_MAX):
         level = [(f"{place}.{name}".lstrip("."), table) for place, above in level
@@ -303,10 +309,37 @@ def _holders(field: str, model: type[BaseModel]) -> str:
         kinds: dict[type[BaseModel], list[str]] = {}
         for place, table in level:
             if field in fields_of(table):
-                kinds.setdefault(table, []).append(f"`{place}`")
+                kinds.setdefault(table, []).append(place)
         if found := [place for places in kinds.values() for place in places[:2]][:HOLDERS_MAX]:
-            return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-    return ""
+            return found
+    return []
+
+
+def example_of(place: str, top: type[BaseModel]) -> str:
+    """A value of a field as TOML has it, for a message: another one than its default where there are two.
+
+    Args:
+        place: names with dots between them, without indices.
+        top: the model that the place begins in.
+    """
+    *above, name = place.split(".")
+    field = fields_of(_model_at(tuple(above), top))[name]
+    table, literals = _model_in(field.annotation), [*_literals(field.annotation)]
+    if _has(field.annotation, bool):
+        return "false" if field.default is True else "true"
+    if literals:
+        return f'"{min((word for word in literals if word != field.default), default=literals[0])}"'
+    if found := _example(field.metadata) or _example([field.annotation]):
+        return f'"{found}"'
+    if table is not None:
+        needed = [inner for inner, each in fields_of(table).items() if each.is_required()]
+        return f"{{ {', '.join(f'{inner} = ...' for inner in needed)} }}" if needed else "{ ... }"
+    return str(field.default or 1) if _has(field.annotation, int) else '"TEXT"'
+
+
+def _has(annotation: Any, kind: type) -> bool:
+    """Whether a field may be of a kind."""
+    return annotation is kind or any(_has(part, kind) for part in typing.get_args(annotation))
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
@@ -355,7 +388,8 @@ def toml_values(text: str, name: str) -> dict[str, Any]:
         return read_toml(text)
     except tomllib.TOMLDecodeError as error:
         what = mistaken.text_is(text, Path(name))
-        raise ValueError(_not_toml(name, str(error), text) if what is None else f"{name}: {what}") from error
+        hint = "; scenarios and experiments are TOML; mqttlab new writes one" if what in ("is JSON", "is YAML") else ""
+        raise ValueError(_not_toml(name, str(error), text) if what is None else f"{name}: {what}{hint}") from error
     except TooLarge as error:
         raise ValueError(f"{name}: {error}") from error
     except ValueError as error:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from mqttlab import __version__, scratch
+from mqttlab import scratch
 from mqttlab.engine import engine_path
 from mqttlab.errors import UsageError
+from mqttlab.version import __version__
 
 if TYPE_CHECKING:
     from mqttlab.plan import Plan

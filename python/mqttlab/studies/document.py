@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mqttlab import __version__
 from mqttlab.studies.agreement import Disagreement, far
 from mqttlab.studies.chart import Chart, svg
 from mqttlab.studies.claims import plain
 from mqttlab.studies.study import Reading, Study, printed_sources
 from mqttlab.studies.table import Cell, Comparison, fits
+from mqttlab.version import __version__
 
 FIT_COLUMNS = ("table", "values", "median ratio", "within 10 %", "within 25 %")
 CELL_COLUMNS = ("scenario", "metric", "published", "ours", "± 95 %", "deviation", "never received")

@@ -2,7 +2,8 @@
 
 from mqttlab.trial.answer import answer
 from mqttlab.trial.experiment import Files, files_of, responses
-from mqttlab.trial.options import Trial, TrialError, checked
+from mqttlab.trial.options import WHOLE, Trial, TrialError, asked, checked
 from mqttlab.trial.text import scenario_text
 
-__all__ = ["Files", "Trial", "TrialError", "answer", "checked", "files_of", "responses", "scenario_text"]
+__all__ = ["WHOLE", "Files", "Trial", "TrialError", "answer", "asked", "checked", "files_of", "responses",
+           "scenario_text"]

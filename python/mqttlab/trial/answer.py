@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqttlab.comparison import change, words_of_change
-from mqttlab.digits import plain
+from mqttlab.digits import latency_in_words, plain
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import Response, chosen, too_few
 from mqttlab.plurals import counted
@@ -67,8 +67,8 @@ def answer(trial: Trial, points: Sequence[Point]) -> str:
         return f"{_title(measured[1])} against {_title(measured[0])}: {said} ({basis})."
     ordered = sorted(measured, key=lambda point: point.mean(response) or 0.0)
     low, high = ordered[0], ordered[-1]
-    said = (f"{name} is lowest with {low} ({figure(low.mean(response))} ms) and highest with {high} "
-            f"({figure(high.mean(response))} ms)")
+    said = (f"{name} is lowest with {low} ({latency_in_words(low.mean(response))}) and highest with {high} "
+            f"({latency_in_words(high.mean(response))})")
     return f"{said}; {_losses(measured)} ({basis})."
 
 

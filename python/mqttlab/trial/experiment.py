@@ -12,7 +12,7 @@ from mqttlab.networks import MODELS
 from mqttlab.trial.options import DEVICES, LINK_OPTIONS, POINTS_MAX, Trial, TrialError
 from mqttlab.trial.text import quantity, scenario_text, toml_value
 
-ONE_VALUE = ("shape", "seed", "repetitions", "duration", "ca")
+ONE_VALUE = ("shape", "seed", "repetitions", "duration")
 COUNTS = ("clients", "subscribers", "publishers", "qos")
 LATENCIES = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
 UNDELIVERED = Response("undelivered_percent")
@@ -98,8 +98,11 @@ def _levels(trial: Trial, option: str, values: Sequence[str]) -> list[str]:
         for value in values:
             address, _, port = value.rpartition(":")
             label = re.sub(r"[^A-Za-z0-9_.-]", "-", value)
-            lines.append(f'"{label}" = {{ "broker.address" = {json.dumps(address)}, "broker.port" = '
-                         f"{toml_value(port)} }}")
+            # Where the first one has a name, the others must not keep it.
+            name = json.dumps(trial.hosts.get(value, address))
+            named = f', "broker.tls.name" = {name}' if any(map(trial.names, values)) else ""
+            lines.append(f'"{label}" = {{ "broker.address" = {json.dumps(address)}, "broker.{trial.port}" = '
+                         f"{toml_value(port)}{named} }}")
         return lines
     levels = ", ".join(toml_value(value) if option in COUNTS else quantity(value) for value in values)
     return [f"places = {json.dumps(list(places))}", f"levels = [{levels}]"]

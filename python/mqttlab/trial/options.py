@@ -6,22 +6,32 @@ where a scenario would name the field.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import shlex
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from mqttlab.errors import MqttlabError
+from mqttlab.experiments.scenarios import toml_of
 from mqttlab.networks import MODELS
 from mqttlab.quantity import duration_ns, interval_ns
 from mqttlab.scenario import Scenario, ScenarioError
-from mqttlab.scenario.load import read_values
+from mqttlab.scenario.load import override, read_values
 from mqttlab.scenario.location import Location
 from mqttlab.scenario.wording import Source
 
+LAYERS = ("tls", "websocket", "wss")
+"""Transports that have a port of their own."""
 SHAPES = ("fan-in", "fan-out", "own")
 DEVICES = "devices"
 LINK_OPTIONS = ("loss", "delay", "jitter", "bandwidth")
+WHOLE = ("ca", "password-env", "username", "will")
+"""Options with one value, in which a comma is a letter like any other."""
+INSTEAD = {"backend": "--simulate", "repetitions": "--repetitions"}
+"""What says a field that decides how the command itself runs."""
 POINTS_MAX = 24
 S = 10**9
 
@@ -38,6 +48,10 @@ class Trial:
     backend: str = "live"
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By option, without the dashes, as written."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What ``--set`` gives: values by place."""
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """The names of brokers that were given by name, by address and port."""
 
     def one(self, option: str) -> str | None:
         """The first value of an option."""
@@ -64,7 +78,20 @@ class Trial:
         words = ["mqttlab", "try"] + (["--shape", self.shape] if self.shape != "fan-in" else [])
         for option, values in self.values.items():
             words += [f"--{option}", shlex.quote(",".join(values))]
+        for place, value in self.settings.items():
+            written = value if isinstance(value, str) else toml_of(value)
+            words += ["--set", shlex.quote(f"{place}={written}")]
         return " ".join(words + (["--simulate"] if self.backend == "sim" else []))
+
+    @property
+    def port(self) -> str:
+        """The field of a broker that has the port which clients connect to."""
+        layer = self.value("transport", "tcp")
+        return f"ports.{layer}" if layer in LAYERS else "port"
+
+    def names(self, broker: str) -> bool:
+        """Whether a broker's certificate is for a name, which its address does not tell."""
+        return broker in self.hosts and "ca" in self.values
 
     @property
     def subscribing(self) -> int:
@@ -94,10 +121,11 @@ class Trial:
             "every": (f"{publisher}.publish.interval",), "rate": (f"{publisher}.publish.rate",),
             "qos": (f"{publisher}.publish.qos", f"{subscriber}.subscribe[0].qos"),
             "payload": (f"{publisher}.publish.payload",),
-            "network": ("networks[0].model",), "link": ("networks[0].link",),
-            "mqtt": ("mqtt.version",), "keep-alive": ("mqtt.keep_alive",),
+            "network": ("networks[0].model",), "link": ("networks[0].link",), "nat": ("networks[0].nat",),
+            "mqtt": ("mqtt.version",), "keep-alive": ("mqtt.keep_alive",), "ping": ("mqtt.ping",),
+            "username": ("mqtt.username",), "password-env": ("mqtt.password",), "will": ("mqtt.will.topic",),
             "transport": tuple(f"{group}.transport" for group in dict.fromkeys((publisher, subscriber))),
-            "broker": ("broker.address", "broker.port"), "ca": ("broker.tls.authority",),
+            "broker": ("broker.address", f"broker.{self.port}"), "ca": ("broker.tls.authority",),
             "duration": ("phases.duration",), "seed": ("seed",), "repetitions": ("repetitions",),
         }[option]
 
@@ -127,14 +155,42 @@ class Asked(Source):
         return f"--{max(inside)[1]} " if inside else super().at(location)
 
 
+def options_of(trial: Trial, values: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The places in the values of its scenario that options have set, and these options.
+
+    Raises:
+        ScenarioError: the scenario has no place of a setting.
+        TrialError: two options set the same field.
+    """
+    options = [(place, option) for option in trial.values for place in trial.places(option)]
+    for place, value in trial.settings.items():
+        scratch = copy.deepcopy(values)
+        for where in override(scratch, place, value, "the scenario"):
+            if where in INSTEAD:
+                raise TrialError(f"--set {place}: use {INSTEAD[where]}")
+            for other, option in options:
+                if where == other or where.startswith((f"{other}.", f"{other}[")) or other.startswith(f"{where}."):
+                    raise TrialError(f"--set {place} and --{option} set the same field; keep one")
+            options.append((where, f"set {place}"))
+    return tuple(options)
+
+
+def asked(trial: Trial, text: str) -> Asked:
+    """Where problems of a trial's scenario are: at the option that has set the field.
+
+    Raises:
+        TrialError: two options set the same field.
+    """
+    return Asked("the scenario", text, (), options=options_of(trial, tomllib.loads(text)))
+
+
 def checked(trial: Trial, values: dict[str, object], text: str) -> Scenario:
     """The scenario of a trial with one value of each option.
 
     Raises:
         TrialError: an option is wrong; each problem names it.
     """
-    options = tuple((place, option) for option in trial.values for place in trial.places(option))
     try:
-        return read_values(values, Asked("the scenario", text, (), options=options))
+        return read_values(values, asked(trial, text))
     except ScenarioError as error:
         raise TrialError(list(dict.fromkeys(error.problems))) from error

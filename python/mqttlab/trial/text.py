@@ -6,12 +6,12 @@ import json
 import math
 import re
 
+from mqttlab.experiments.scenarios import toml_of
 from mqttlab.trial.options import DEVICES, LINK_OPTIONS, Trial
+from mqttlab.trial.settings import with_settings
 
 INTERVALS = 10
 """A run of the default length has so many messages of each client at least."""
-LAYERS = ("tls", "websocket", "wss")
-"""Transports that have a port of their own."""
 
 
 def scenario_text(trial: Trial, *, as_base: bool = False) -> str:
@@ -23,7 +23,8 @@ def scenario_text(trial: Trial, *, as_base: bool = False) -> str:
         head.append('network = "external"')
     head += [f"{name} = {toml_value(value)}" for name in ("seed",) + (() if as_base else ("repetitions",))
              if (value := trial.one(name)) is not None]
-    return "\n".join([*head, "", *_phases(trial), *_broker(trial), *_mqtt(trial), *_network(trial), *_groups(trial)])
+    lines = [*head, "", *_phases(trial), *_broker(trial), *_mqtt(trial), *_network(trial), *_groups(trial)]
+    return with_settings("\n".join(lines), trial.settings) if trial.settings else "\n".join(lines)
 
 
 def _phases(trial: Trial) -> list[str]:
@@ -40,16 +41,22 @@ def _broker(trial: Trial) -> list[str]:
         return []
     address, _, port = written.rpartition(":")
     lines = ["[broker]", 'kind = "external"', f"address = {json.dumps(address)}"]
-    layer = trial.value("transport", "tcp")
-    lines.append(f"ports = {{ {layer} = {toml_value(port)} }}" if layer in LAYERS else f"port = {toml_value(port)}")
+    table, _, layer = trial.port.rpartition(".")
+    lines.append(f"ports = {{ {layer} = {toml_value(port)} }}" if table else f"port = {toml_value(port)}")
     if (authority := trial.one("ca")) is not None:
-        lines.append(f"tls = {{ authority = {json.dumps(authority)} }}")
+        named = f", name = {json.dumps(trial.hosts[written])}" if trial.names(written) else ""
+        lines.append(f"tls = {{ authority = {json.dumps(authority)}{named} }}")
     return [*lines, ""]
 
 
 def _mqtt(trial: Trial) -> list[str]:
-    names = {"mqtt": "version", "keep-alive": "keep_alive"}
-    lines = [f"{name} = {quantity(trial.value(option, ''))}" for option, name in names.items() if trial.one(option)]
+    names = {"mqtt": "version", "keep-alive": "keep_alive", "ping": "ping", "username": "username"}
+    lines = [f"{name} = {toml_of(value) if option == 'username' else quantity(value)}"
+             for option, name in names.items() if (value := trial.one(option)) is not None]
+    if (variable := trial.one("password-env")) is not None:
+        lines.append(f"password = {{ env = {toml_of(variable)} }}       # this environment variable has it")
+    if (topic := trial.one("will")) is not None:
+        lines.append(f"will = {{ topic = {toml_of(topic)} }}           # of every client")
     return ["[mqtt]", *lines, ""] if lines else []
 
 
@@ -68,7 +75,10 @@ def _network(trial: Trial) -> list[str]:
         inner = f"{{ {', '.join(written)} }}" if written else "{}"
         lines += [f"{direction} = {inner}" for direction in trial.directions]
     link = quantity(trial.value("link", "each"))
-    return [*lines, f"link = {link}            # each: a link for each device; shared: one for all", ""]
+    lines.append(f"link = {link}            # each: a link for each device; shared: one for all")
+    if (timeout := trial.one("nat")) is not None:
+        lines.append(f"nat = {quantity(timeout)}             # connections that are silent for so long are forgotten")
+    return [*lines, ""]
 
 
 def _groups(trial: Trial) -> list[str]:
@@ -114,4 +124,4 @@ def quantity(value: str) -> str:
 
 def toml_value(value: str) -> str:
     """A whole number in TOML, or a text that the parser refuses."""
-    return value if re.fullmatch(r"0|[1-9]\d{0,18}", value) else json.dumps(value)
+    return value if re.fullmatch(r"0|-?[1-9]\d{0,17}", value) else json.dumps(value)

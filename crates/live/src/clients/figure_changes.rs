@@ -1,5 +1,6 @@
 //! What a worker's clients change of the run's figures, brought to all together when a round is over.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,6 +12,7 @@ use mqttlab_units::Instant;
 use super::context::FleetContext;
 use crate::contact::Contact;
 use crate::control::FleetFigures;
+use crate::reception::Reception;
 
 /// Changes of the run's figures since they were last brought there: many clients share each atomic.
 pub(super) struct FigureChanges {
@@ -19,6 +21,10 @@ pub(super) struct FigureChanges {
     groups: Vec<GroupChanges>,
     /// By server.
     servers: Vec<Contact>,
+    /// By server.
+    receptions: Vec<Reception>,
+    /// Clients that their server has turned down while they connected for the first time.
+    turned_down: BTreeSet<u32>,
     pub(super) turned_away: u64,
     pub(super) no_descriptor: u64,
 }
@@ -38,6 +44,8 @@ impl FigureChanges {
             books: Books::default(),
             groups: vec![GroupChanges::default(); groups],
             servers: vec![Contact::default(); servers],
+            receptions: vec![Reception::default(); servers],
+            turned_down: BTreeSet::new(),
             turned_away: 0,
             no_descriptor: 0,
         }
@@ -46,6 +54,21 @@ impl FigureChanges {
     /// A client of the group has read something from its server.
     pub(super) fn heard(&mut self, group: &Group, now: Instant) {
         self.servers[group.connects_to].heard = Some(now);
+    }
+
+    /// A client's server has accepted its connection.
+    pub(super) fn accepted(&mut self, shared: &FleetContext, client: u32) {
+        self.receptions[shared.plan.groups[shared.group_of(client)].connects_to].accepted += 1;
+    }
+
+    /// A client's attempt to connect has ended before its server accepted it.
+    pub(super) fn turned_down(&mut self, shared: &FleetContext, client: u32, now: Instant, why: &str) {
+        if self.turned_down.insert(client) {
+            let reception = &mut self.receptions[shared.plan.groups[shared.group_of(client)].connects_to];
+            reception.turned_down += 1;
+            reception.since.get_or_insert(now);
+            why.clone_into(&mut reception.why);
+        }
     }
 
     /// The server must answer this message.
@@ -76,6 +99,11 @@ impl FigureChanges {
         for (changes, counters) in self.servers.iter_mut().zip(&figures.servers) {
             if *changes != Contact::default() {
                 counters.note(&std::mem::take(changes));
+            }
+        }
+        for (changes, counters) in self.receptions.iter_mut().zip(&figures.receptions) {
+            if *changes != Reception::default() {
+                counters.note(std::mem::take(changes));
             }
         }
         let books = &self.books;

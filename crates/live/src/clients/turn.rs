@@ -113,6 +113,16 @@ impl Rows for ClientTurn<'_> {
     }
 
     fn event(&mut self, kind: EventKind, client: ClientNumber, took: Option<Duration>, detail: &str) {
+        // Later a server that is gone is what a run measures.
+        if self.shared.control.schedule().is_none() && !self.leaving {
+            match kind {
+                EventKind::Connack => self.tally.accepted(self.shared, client.0),
+                EventKind::Note | EventKind::Refused => {
+                    self.tally.turned_down(self.shared, client.0, self.now, detail);
+                }
+                _ => {}
+            }
+        }
         self.record(kind, client, took, detail);
     }
 }

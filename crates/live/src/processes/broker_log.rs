@@ -1,9 +1,9 @@
 //! What a broker's log tells of messages that it dropped.
 //!
-//! Mosquitto writes one line when it begins to drop messages for a client whose queue is full (`db__message_insert` in its
-//! `database.c`), and says neither which they are nor how many. Those behind which a later message arrived are found out as
-//! overtaken; of the others the recording says from when on they may have been dropped, so that they are not passed off as under
-//! way.
+//! Mosquitto and our ZeroMQ proxy write one line when they begin to drop messages for a client whose queue is full
+//! (`db__message_insert` in Mosquitto's `database.c`), and say neither which they are nor how many. Those behind which a later
+//! message arrived are found out as overtaken; of the others the recording says from when on they may have been dropped, so that
+//! they are not passed off as under way.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,8 +43,8 @@ impl LoggedDrops {
         let more = more.map_or(String::new(), |more| format!(" and {more} more"));
         (!some.is_empty()).then(|| {
             format!(
-                "the broker dropped messages for {}{more}, because their queues were full (broker.max_queued); its log does \
-                 not say which: what had not arrived by the end may have been among them",
+                "the broker dropped messages for {}{more}, because their queues were full (`max_queued`, of a ZeroMQ \
+                 proxy `high_water_mark`); its log does not say which: what had not arrived by the end may have been among them",
                 some.join(", ")
             )
         })

@@ -23,6 +23,7 @@ use crate::parts::client_share::ClientsStatus;
 use crate::processes::life::{RunningServer, ServerNews, StartPlace};
 use crate::processes::programs::{ProgramContext, Programs};
 use crate::processes::server::named;
+use crate::reception;
 use crate::run::hand_desk::HandDesk;
 use crate::run::progress::LiveProgress;
 use crate::run::run_json;
@@ -137,7 +138,11 @@ impl Stages<'_, '_> {
             self.advance_programs(clients)?;
             self.perform_events(conductor);
             clients.others = self.role.exchange_status(|| self.control.figures.clients_status())?;
-            if self.is_over(conductor, now, clients) {
+            let is_over = self.is_over(conductor, now, clients);
+            if conductor.stage() == RunStage::Connect {
+                self.find_unserved(now, is_over)?;
+            }
+            if is_over {
                 // Whoever watches has the counts of the whole run then.
                 if conductor.stage() == RunStage::CoolDown {
                     self.tell_figures(clients);
@@ -158,6 +163,18 @@ impl Stages<'_, '_> {
             self.watch.wait(left.unwrap_or(STEP).min(STEP))?;
             self.find_faults()?;
         }
+    }
+
+    /// Ends a run whose clients a server elsewhere does not accept: all that follows would wait for nothing.
+    fn find_unserved(&self, now: Instant, is_over: bool) -> Result<(), Interruption> {
+        for (index, counters) in self.control.figures.receptions.iter().enumerate() {
+            let clients = reception::clients_of(self.plan, index, self.control.share);
+            let place = reception::place_of(self.plan, index);
+            if let Some(words) = counters.reception().problem(place, clients, now, is_over) {
+                return Err(Interruption::Server(words));
+            }
+        }
+        Ok(())
     }
 
     fn tell_figures(&mut self, clients: &AllClients<'_>) {
@@ -211,10 +228,11 @@ impl Stages<'_, '_> {
         }
         self.sampler.begin_events(schedule.publish_from);
         while let Some(&event) = self.planned.take_due(Some(schedule.publish_from), self.control.now()) {
+            // Before it acts: a broker that is killed has closed its connections within a millisecond.
+            let at = self.control.now();
             if let Event::Server(event) = event {
                 self.change_server(event);
             }
-            let at = self.control.now();
             self.holds.take(event);
             self.sampler.event(at, EventKind::Change, event.name());
             self.say_change(at, event, false);
@@ -227,10 +245,10 @@ impl Stages<'_, '_> {
         let Some(desk) = &mut self.desk else { return };
         desk.attend(self.plan, self.control, conductor);
         while let Some(event) = self.desk.as_mut().and_then(|desk| desk.take_due(self.control.now())) {
+            let at = self.control.now();
             if let Event::Server(event) = &*event {
                 self.change_server(event);
             }
-            let at = self.control.now();
             self.holds.take(&event);
             self.sampler.event(at, EventKind::ChangeByHand, event.name());
             self.say_change(at, &event, true);

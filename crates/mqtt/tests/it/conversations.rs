@@ -308,17 +308,19 @@ fn silence_is_pinged_and_a_silent_broker_is_left() {
 
 #[test]
 fn a_client_that_counts_silence_pings_although_it_sends_and_gives_a_silent_broker_up() {
-    // As paho-mqtt's: what is sent every 30 s does not keep it from asking, nor from giving up.
+    // As libmosquitto's: it looks whenever it sends, and what is sent does not keep it from asking, nor from giving up.
     check(
         ClientOptions { ping: Ping::Silence, ..OPTIONS },
         &[
             (0, Given::Input(Input::Opened)),
             (1000, accepted(false)),
             (31_000, publish(1, 0)),
+            (60_999, publish(2, 0)),
             (60_999, Given::Input(Input::Tick)),
+            (61_000, publish(3, 0)),
             (61_000, Given::Input(Input::Tick)),
-            (91_000, publish(2, 0)),
-            (120_999, Given::Input(Input::Tick)),
+            (91_000, publish(4, 0)),
+            (121_000, publish(5, 0)),
             (121_000, Given::Input(Input::Tick)),
         ],
         expect![[r#"
@@ -328,12 +330,17 @@ fn a_client_that_counts_silence_pings_although_it_sends_and_gives_a_silent_broke
                > Connected { session_present: false }
             +31000ms publish 1 AtMostOnce: Sent
                > SendPublish { token: 1, id: 0, qos: AtMostOnce, dup: false }
+            +60999ms publish 2 AtMostOnce: Sent
+               > SendPublish { token: 2, id: 0, qos: AtMostOnce, dup: false }
             +60999ms Tick
+            +61000ms publish 3 AtMostOnce: Sent
+               > SendPublish { token: 3, id: 0, qos: AtMostOnce, dup: false }
             +61000ms Tick
                > SendPingreq
-            +91000ms publish 2 AtMostOnce: Sent
-               > SendPublish { token: 2, id: 0, qos: AtMostOnce, dup: false }
-            +120999ms Tick
+            +91000ms publish 4 AtMostOnce: Sent
+               > SendPublish { token: 4, id: 0, qos: AtMostOnce, dup: false }
+            +121000ms publish 5 AtMostOnce: Sent
+               > SendPublish { token: 5, id: 0, qos: AtMostOnce, dup: false }
             +121000ms Tick
                > Close(KeepAliveTimeout)
         "#]],
@@ -341,37 +348,87 @@ fn a_client_that_counts_silence_pings_although_it_sends_and_gives_a_silent_broke
 }
 
 #[test]
-fn a_client_that_counts_silence_looks_a_second_after_it_looked_last() {
-    // Nothing was heard since 1 s. It looked at 31.4 s, when it sent, and then every second.
+fn a_client_that_counts_silence_counts_whole_seconds() {
+    // Nothing was heard since 1.9 s, which its clock has as 1 s; nor was anything sent since 31.4 s.
     check(
         ClientOptions { ping: Ping::Silence, ..OPTIONS },
         &[
             (0, Given::Input(Input::Opened)),
-            (1000, accepted(false)),
+            (1900, accepted(false)),
             (31_400, publish(1, 0)),
-            (61_399, Given::Input(Input::Tick)),
-            (61_400, Given::Input(Input::Tick)),
-            (61_500, Given::Input(Input::Pingresp)),
-            (61_600, publish(2, 0)),
-            (121_599, Given::Input(Input::Tick)),
-            (121_600, Given::Input(Input::Tick)),
+            (60_999, Given::Input(Input::Tick)),
+            (61_000, publish(2, 0)),
+            (61_000, Given::Input(Input::Tick)),
+            (61_100, Given::Input(Input::Pingresp)),
+            // Looks are whole seconds after the last, when something was heard.
+            (121_099, Given::Input(Input::Tick)),
+            (121_100, Given::Input(Input::Tick)),
         ],
         expect![[r#"
             +0ms Opened
                > SendConnect
-            +1000ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
+            +1900ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
             +31400ms publish 1 AtMostOnce: Sent
                > SendPublish { token: 1, id: 0, qos: AtMostOnce, dup: false }
-            +61399ms Tick
-            +61400ms Tick
-               > SendPingreq
-            +61500ms Pingresp
-            +61600ms publish 2 AtMostOnce: Sent
+            +60999ms Tick
+            +61000ms publish 2 AtMostOnce: Sent
                > SendPublish { token: 2, id: 0, qos: AtMostOnce, dup: false }
-            +121599ms Tick
-            +121600ms Tick
+            +61000ms Tick
                > SendPingreq
+            +61100ms Pingresp
+            +121099ms Tick
+            +121100ms Tick
+               > SendPingreq
+        "#]],
+    );
+}
+
+#[test]
+fn a_client_that_counts_intervals_pings_although_it_sends_and_hears_and_leaves_without_pingresp() {
+    // As paho-mqtt's: 60 s after CONNECT, and after each PINGREQ, when it next looks.
+    check(
+        ClientOptions { ping: Ping::Interval, ..OPTIONS },
+        &[
+            (0, Given::Input(Input::Opened)),
+            (1, accepted(false)),
+            (40_400, publish(1, 1)),
+            (40_500, Given::Input(Input::Puback { id: 1, code: 0 })),
+            (60_499, Given::Input(Input::Tick)),
+            (60_500, Given::Input(Input::Tick)),
+            (60_600, Given::Input(Input::Pingresp)),
+            (120_000, publish(2, 1)),
+            (120_100, Given::Input(Input::Puback { id: 2, code: 0 })),
+            (121_099, Given::Input(Input::Tick)),
+            (121_100, Given::Input(Input::Tick)),
+            (180_000, Given::Arrived { qos: Qos::AtMostOnce, id: 0 }),
+            (181_999, Given::Input(Input::Tick)),
+            (182_000, Given::Input(Input::Tick)),
+        ],
+        expect![[r#"
+            +0ms Opened
+               > SendConnect
+            +1ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
+               > Connected { session_present: false }
+            +40400ms publish 1 AtLeastOnce: Sent
+               > SendPublish { token: 1, id: 1, qos: AtLeastOnce, dup: false }
+            +40500ms Puback { id: 1, code: 0 }
+               > Acknowledged { token: 1 }
+            +60499ms Tick
+            +60500ms Tick
+               > SendPingreq
+            +60600ms Pingresp
+            +120000ms publish 2 AtLeastOnce: Sent
+               > SendPublish { token: 2, id: 2, qos: AtLeastOnce, dup: false }
+            +120100ms Puback { id: 2, code: 0 }
+               > Acknowledged { token: 2 }
+            +121099ms Tick
+            +121100ms Tick
+               > SendPingreq
+            +180000ms arrived 0 AtMostOnce: Some(Deliver)
+            +181999ms Tick
+            +182000ms Tick
+               > Close(KeepAliveTimeout)
         "#]],
     );
 }
@@ -384,8 +441,8 @@ fn a_client_that_counts_silence_stays_while_packets_come_and_go() {
         &[
             (0, Given::Input(Input::Opened)),
             (1000, accepted(false)),
-            (31_000, publish(1, 1)),
             (61_000, Given::Input(Input::Tick)),
+            (61_000, publish(1, 1)),
             (100_000, Given::Input(Input::Puback { id: 1, code: 0 })),
             (110_000, publish(2, 1)),
             (121_000, Given::Input(Input::Tick)),
@@ -398,10 +455,10 @@ fn a_client_that_counts_silence_stays_while_packets_come_and_go() {
                > SendConnect
             +1000ms Connack { accepted: true, session_present: false, receive_maximum: 65535, keep_alive_s: None }
                > Connected { session_present: false }
-            +31000ms publish 1 AtLeastOnce: Sent
-               > SendPublish { token: 1, id: 1, qos: AtLeastOnce, dup: false }
             +61000ms Tick
                > SendPingreq
+            +61000ms publish 1 AtLeastOnce: Sent
+               > SendPublish { token: 1, id: 1, qos: AtLeastOnce, dup: false }
             +100000ms Puback { id: 1, code: 0 }
                > Acknowledged { token: 1 }
             +110000ms publish 2 AtLeastOnce: Sent

@@ -7,9 +7,11 @@
 //! ```
 //!
 //! One thread, which waits for all of its sockets at once (epoll). A message is kept once, whoever waits for it, and goes out as it
-//! came. It prints a line when it listens, and its counters as JSON when it ends (SIGTERM, SIGINT).
+//! came. It prints a line when it listens, one when it begins to drop messages for a client, and its counters as JSON when it ends
+//! (SIGTERM, SIGINT).
 //!
 //! What it does not do: wait for subscribers that are slow. Beyond the high-water mark their messages are dropped and counted.
+//! Which messages these were it does not say.
 
 mod peer;
 mod poller;

@@ -21,6 +21,10 @@ pub(crate) struct Peer {
     pub(crate) waits_for_room: bool,
     /// It is closed as soon as everything is written.
     pub(crate) ending: bool,
+    /// What it is called, where it has said that.
+    pub(crate) client: Option<String>,
+    /// Whether a message was dropped for it.
+    pub(crate) has_lost: bool,
 }
 
 /// What is to be written in one piece.
@@ -54,6 +58,8 @@ impl Peer {
             written: 0,
             waits_for_room: false,
             ending: false,
+            client: None,
+            has_lost: false,
         }
     }
 

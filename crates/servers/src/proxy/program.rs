@@ -5,6 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use mqttlab_plan::ProxyProgram;
 use mqttlab_units::Instant;
@@ -19,6 +20,8 @@ use super::peer::{Over, Peer};
 use super::poller::Poller;
 use crate::signals;
 
+/// Beginning, behind the time, of the line that says that messages are dropped for a client, as Mosquitto has it.
+const DROPPING: &str = "Outgoing messages are being dropped for client ";
 /// Beginning of the line that says that it listens.
 pub const READY: &str = "mqttlab proxy listens on";
 
@@ -34,6 +37,8 @@ struct Program {
     touched: BTreeSet<u32>,
     poller: Poller,
     buffer: Vec<u8>,
+    /// What is to be said.
+    lines: Vec<String>,
 }
 
 /// Runs a proxy until a signal ends it. What it says goes to `out`; where nobody reads that any more (its parent is gone),
@@ -54,6 +59,7 @@ pub fn run(settings: &ProxyProgram, mut out: impl io::Write) -> io::Result<()> {
     );
     while !signals::has_come() {
         program.turn()?;
+        program.lines.drain(..).for_each(|line| drop(writeln!(out, "{line}")));
     }
     let _ = writeln!(out, "{}", program.counters());
     Ok(())
@@ -81,6 +87,7 @@ impl Program {
             touched: BTreeSet::new(),
             poller,
             buffer: vec![0; 64 << 10],
+            lines: Vec::new(),
         })
     }
 
@@ -122,10 +129,16 @@ impl Program {
         let now = self.now();
         let Some(peer) = self.peers.get_mut(&number) else { return };
         let (socket, proxy, id) = (peer.socket, &mut self.proxy, proxy::Peer(number));
+        let mut client = None;
         let outcome = peer.receive(&mut self.buffer, |raw| {
             match raw {
                 Raw::Greeting(greeting) => proxy.handle(now, id, Input::Greeting(greeting)),
-                Raw::Command(command, _) => proxy.handle(now, id, Input::Command(command)),
+                Raw::Command(command, _) => {
+                    if let Command::Ready { client: Some(name), .. } = command {
+                        client = Some(String::from_utf8_lossy(name).into_owned());
+                    }
+                    proxy.handle(now, id, Input::Command(command));
+                }
                 // What a subscriber of ZMTP 3.0 says is a message of one frame.
                 Raw::Message(message) if socket.publishes() && message.frames == 1 => {
                     let command = match command::subscription(message.topic) {
@@ -139,6 +152,9 @@ impl Program {
             }
             Ok(())
         });
+        if client.is_some() {
+            peer.client = client;
+        }
         match outcome {
             Ok(_) => {}
             Err(Over::Malformed(malformed)) => self.proxy.refuse(id, malformed),
@@ -170,12 +186,22 @@ impl Program {
                 return;
             }
             // Counted by the machine.
-            Output::Dropped(..) => return,
+            Output::Dropped(to, _) => return self.note_loss(to.0),
         };
         if let Some(peer) = self.peers.get_mut(&to.0) {
             peer.put(bytes, is_message);
             self.touched.insert(to.0);
         }
+    }
+
+    /// Says of a peer with a name that messages are dropped for it, once, in the words of a broker's log.
+    fn note_loss(&mut self, number: u32) {
+        let Some(peer) = self.peers.get_mut(&number) else { return };
+        if let Some(client) = peer.client.as_ref().filter(|_| !peer.has_lost) {
+            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            self.lines.push(format!("{}: {DROPPING}{client}.", since_1970.as_secs()));
+        }
+        peer.has_lost = true;
     }
 
     /// Writes at once; what is left waits until the socket has room.

@@ -517,7 +517,7 @@ fn zmtp_input(around: &SimSurroundings<'_>, client: ClientId, kind: Frames, pack
         Frames::Greeting => {
             return Heard::ZeroMq(zeromq::Received::Greeting(Greeting { minor: greeting::MINOR }));
         }
-        Frames::Ready => Command::Ready { socket: Some(peer) },
+        Frames::Ready => Command::Ready { socket: Some(peer), client: None },
         Frames::Subscribe => Command::Subscribe(prefix()),
         Frames::Cancel => Command::Cancel(prefix()),
         Frames::Pong => Command::Pong,

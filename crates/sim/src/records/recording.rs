@@ -108,7 +108,7 @@ fn layout(plan: &Plan, roster: &Roster) -> Layout {
         own_receivers: own_receivers(roster),
         shares: shares(roster),
         measurement_end_ns: u64::MAX,
-        late_after_ns: plan.late_after().map(|late| late.as_ns()),
+        late_after_ns: plan.late_after_ns(),
         summary: plan
             .recording
             .summary

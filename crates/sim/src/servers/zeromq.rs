@@ -165,7 +165,9 @@ impl ZeroMqModel {
                 let greeting = Greeting { minor: greeting::MINOR };
                 return self.proxy.handle(now, peer, Input::Greeting(greeting));
             }
-            Some(Kind::Ready) => Command::Ready { socket: own_socket(around, id).map(opposite) },
+            Some(Kind::Ready) => {
+                Command::Ready { socket: own_socket(around, id).map(opposite), client: None }
+            }
             Some(Kind::Subscribe) => Command::Subscribe(named),
             Some(Kind::Ping) => Command::Ping { context: &b""[..] },
             _ => Command::Other,

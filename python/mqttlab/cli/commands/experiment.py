@@ -51,16 +51,6 @@ def experiment(
       mqttlab experiment experiments/mosquitto/qos-delay-loss.toml --backend sim
       mqttlab experiment qos-loss.toml --junit thresholds.xml
       mqttlab experiment qos-loss.toml --detach
-
-    \b
-    Exit status, of several the first in the order 2, 1, 3, 6, 4, 5:
-      0  done, every threshold held
-      1  failed: a run has failed as often as `attempts` says
-      2  wrong input, or runs are stale: nothing was started
-      3  incomplete: it was interrupted, or runs ended early
-      4  a threshold was broken
-      5  a threshold is undecided
-      6  not valid: a run did not measure its scenario in as many tries as `attempts` says
     """
     from mqttlab.cli.experiments import dry, perform
     from mqttlab.errors import UsageError

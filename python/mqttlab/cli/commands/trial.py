@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from mqttlab.cli.main import CATALOG, RUNS, main
-from mqttlab.cli.problems import writable_file
+from mqttlab.cli.main import CATALOG, RUNS, SET, main, overrides_of
+from mqttlab.cli.problems import Command, writable_file
 from mqttlab.errors import UsageError
 
 # Option, placeholder, help. Each may have several values, with commas between them.
@@ -31,10 +31,16 @@ NETWORK = (
     ("jitter", "TIME", "Standard deviation of the delay."),
     ("bandwidth", "RATE", "Data rate in each direction, such as 1Mbit/s."),
     ("link", "each|shared", "A link for each device, or one for all.  [default: each]"),
+    ("nat", "TIMEOUT", "A NAT between devices and broker that forgets connections which are silent for so long."),
 )
 PROTOCOL = (
     ("mqtt", "VERSION", "3.1, 3.1.1 or 5.  [default: 3.1.1]"),
     ("keep-alive", "TIME", "Keep-alive.  [default: 60 s]"),
+    ("ping", "RULE", "When clients ping: silence as libmosquitto does, interval as paho-mqtt does, or sent: after a "
+                     "keep-alive without anything sent.  [default: silence]"),
+    ("will", "TOPIC", "Topic of a last will, which every client has."),
+    ("username", "NAME", "User name of all clients; {client} stands for a client's number."),
+    ("password-env", "VARIABLE", "The environment variable that has the password."),
     ("transport", "NAME", "tcp, tls, websocket or wss.  [default: tcp]"),
     ("broker", "HOST:PORT", "A broker that runs already, over the network as it is.  [default: a Mosquitto of its "
                             "own]"),
@@ -47,6 +53,16 @@ RUN = (
 )
 
 
+class Try(Command):
+    """The command, with an answer to options that it does not have."""
+
+    def instead_of_option(self, option: str) -> str | None:
+        """The option, or the field of the scenario, that is meant."""
+        from mqttlab.trial.unknown import instead_of
+
+        return instead_of(option)
+
+
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that the scenario's parser reads, in the order of the tables above."""
     for name, metavar, words in reversed((*LOAD, *NETWORK, *PROTOCOL, *RUN)):
@@ -54,8 +70,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@main.command(name="try")
+@main.command(name="try", cls=Try)
 @_options
+@SET
 @click.option("--shape", type=click.Choice(["fan-in", "fan-out", "own"]), default="fan-in", show_default=True,
               help="fan-in: devices publish, subscribers beside the broker get all; fan-out: publishers beside the "
                    "broker send to all devices; own: each device gets its own messages.")
@@ -69,12 +86,12 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @CATALOG
 def try_(
     shape: str, simulate: bool, save: Path | None, runs: Path, html: bool | None, as_json: bool, catalog: str | None,
-    **given: str | None,
+    settings: tuple[str, ...], **given: str | None,
 ) -> None:
     """Run a load that the options describe, without a file.
 
     An option with several values (--qos 0,1,2) compares them: one row for each. Units and limits are those of a
-    scenario. The scenario is printed; --save writes it to a file.
+    scenario. --set writes any other field. The scenario is printed; --save writes it to a file.
 
     \b
       mqttlab try --simulate
@@ -83,6 +100,8 @@ def try_(
       mqttlab try --clients 50 --network lte,nb-iot --simulate --save networks.toml
       mqttlab try --shape fan-out --clients 100 --rate 10/s
       mqttlab try --broker 192.0.2.1:1883 --clients 100 --rate 10/s
+      mqttlab try --broker broker.example:8883 --transport tls --ca ca.pem --username lab --password-env LAB_PASSWORD
+      mqttlab try --clients 50 --network lte-m --nat 2min --set groups[0].publish.retain=true --simulate
     """
     from mqttlab.cli.trial import show_trial, trial_of
 
@@ -91,7 +110,7 @@ def try_(
     written = {name.removeprefix("given_").replace("_", "-"): value for name, value in given.items()
                if value is not None}
     for one, other in (("every", "rate"), ("broker", "network"), ("broker", "link"), ("broker", "loss"),
-                       ("broker", "delay"), ("broker", "jitter"), ("broker", "bandwidth")):
+                       ("broker", "delay"), ("broker", "jitter"), ("broker", "bandwidth"), ("broker", "nat")):
         if one in written and other in written:
             raise UsageError(f"--{one} and --{other} exclude each other; keep one")
     for option, needed in (("subscribers", "fan-in"), ("publishers", "fan-out")):
@@ -101,5 +120,10 @@ def try_(
         raise UsageError("--broker names a broker that runs, which cannot be simulated; leave --simulate out")
     if "ca" in written and "broker" not in written:
         raise UsageError("--ca goes with --broker; the broker of a run has certificates of its own")
-    sys.exit(show_trial(trial_of(shape, simulate, written), runs, save=save, as_json=as_json,
+    layers = written.get("transport", "tcp").split(",")
+    if "broker" in written and "ca" not in written and not {"tls", "wss", "mqtts"}.isdisjoint(layers):
+        raise UsageError("--transport over TLS needs --ca with --broker: a PEM file with the authorities to trust, "
+                         "such as /etc/ssl/certs/ca-certificates.crt")
+    trial = trial_of(shape, simulate, written, overrides_of(settings, None))
+    sys.exit(show_trial(trial, runs, save=save, as_json=as_json,
                         html=not as_json if html is None else html, catalog=catalog))

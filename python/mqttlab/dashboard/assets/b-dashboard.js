@@ -122,7 +122,11 @@
       window.mqttlab.redraw();
     }
   }
-  const preferred = () => window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const preferred = () => system.matches ? "dark" : "light";
+  // Who has chosen none has the system's theme, also when that changes.
+  let ownTheme = "";
+  system.addEventListener("change", () => { if (!ownTheme) wear(preferred()); });
 
   // Dash's lists to choose from are named by their value alone, and no key comes to them: their labels name them, too.
   function nameLists() {
@@ -318,12 +322,13 @@
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     mqttlab: {
       theme: (clicks, known) => {
-        let theme = known || preferred();
+        ownTheme = known || "";
         if (clicks && window.dash_clientside.callback_context.triggered.length) {
-          theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+          const other = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+          ownTheme = other === preferred() ? "" : other;
         }
-        wear(theme);
-        return theme;
+        wear(ownTheme || preferred());
+        return ownTheme;
       },
       searchRuns,
       // A field's id is compare-SIDE, or compare-SIDE-search.

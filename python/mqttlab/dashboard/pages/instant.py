@@ -7,9 +7,10 @@ from typing import Any
 from dash import html
 
 from mqttlab.dashboard.panels import Content, Head, address, facts, link, notice, written_table
+from mqttlab.digits import duration
 from mqttlab.errors import MqttlabError
 from mqttlab.recording import Recording
-from mqttlab.report.text import duration, number
+from mqttlab.report.text import number
 from mqttlab.runs.instant import state_at
 
 ROWS = 200

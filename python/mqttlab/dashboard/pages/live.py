@@ -28,7 +28,8 @@ from mqttlab.dashboard.panels import (
     written_table,
 )
 from mqttlab.dashboard.store import Store
-from mqttlab.dashboard.watch import Watch, events_told, shown
+from mqttlab.dashboard.watch import Followed, Watch, events_told, shown
+from mqttlab.errors import MqttlabError
 from mqttlab.queue import QueuedJob
 from mqttlab.queue.client import Driver
 from mqttlab.report.text import number
@@ -71,6 +72,7 @@ def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
         found = [html.P(["Nothing runs now. ", link("Configure", "/configure"), " has a scenario to begin with."],
                         className="lead")]
     ended, left = jobs.ended(ENDED_SHOWN), jobs.left_s(going_on)
+    states = _states(going_on, elsewhere, watch)
     queue = html.Section([
         html.H2("Queue"),
         html.P(_words(jobs, going_on, left), id="queue-words", role="status"),
@@ -80,7 +82,7 @@ def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
     ], className="panel")
     over: list[QueuedJob | Announced] = [*gone, *_lately(ended)]
     kept = [_kept(jobs, job) for job in over[:FIGURES_KEPT]]
-    return [html.Div(id="live-signature", **{"data-signature": signature(jobs, going_on, drivers, elsewhere)}), *found,
+    return [html.Div(id="live-signature", **{"data-signature": signature(jobs, states, going_on, drivers)}), *found,
             *kept, queue,
             html.Section([html.H2("Ended"), html.Ul([_ended(jobs, job) for job in ended])], className="panel",
                          hidden=not ended)]
@@ -103,11 +105,37 @@ def _kept(jobs: Jobs, job: QueuedJob | Announced) -> html.Section:
     ])
 
 
-def signature(jobs: Jobs, going_on: Sequence[QueuedJob], drivers: Sequence[Driver],
-              elsewhere: Sequence[Announced]) -> str:
+def standing(jobs: Jobs, watch: Watch) -> html.P | None:
+    """How many runs go on and wait, and for what, in a line for other pages; none where nothing does."""
+    try:
+        going_on = jobs.going_on()
+    except MqttlabError:
+        # Live says what is wrong with the queue.
+        return None
+    elsewhere, _ = watch.elsewhere()
+    states = _states(going_on, elsewhere, watch)
+    if not going_on and not elsewhere:
+        return None
+    waits = [f"{job.name or 'scenario'}: {watch.of(job.identifier).waiting}." for job in going_on
+             if states.get(job.identifier) == "waiting"]
+    running = sum(state != "waiting" for state in states.values())
+    words = f"{number(running)} running, {number(len(going_on) + len(elsewhere) - running)} waiting. "
+    return html.P([words, *(f"{each} " for each in waits[:1]), link("Live", "/live"), " shows them."], role="status")
+
+
+def _states(going_on: Sequence[QueuedJob], elsewhere: Sequence[Announced], watch: Watch) -> dict[str, str]:
+    """How the runs stand that have begun, by identifier: ``running``, ``waiting`` or ``starting``."""
+    running: list[QueuedJob | Announced] = [*(job for job in going_on if job.state == "running"), *elsewhere]
+    return {job.identifier: _state(watch.of(job.identifier)) for job in running}
+
+
+def _state(followed: Followed) -> str:
+    return "waiting" if followed.waiting else "running" if followed.phase else "starting"
+
+
+def signature(jobs: Jobs, states: Mapping[str, str], going_on: Sequence[QueuedJob], drivers: Sequence[Driver]) -> str:
     """What of the page is in its frame, as a text that changes with it."""
-    parts = [f"{job.identifier} {job.state}" for job in going_on if job.state == "running"]
-    parts += [run.identifier for run in elsewhere]
+    parts = [f"{identifier} {state}" for identifier, state in states.items()]
     parts += [f"{driver.identifier} {_stamp(jobs, driver)}" for driver in drivers]
     return "; ".join([*parts, str(jobs.paused), str(len(going_on) == 0)])
 
@@ -122,17 +150,17 @@ def told(jobs: Jobs, watch: Watch) -> dict[str, Any]:
         followed = watch.of(name)
         numbers = shown(followed)
         numbers["tables"]["events"] = events_told(watch.changes(name))
-        found[name] = {**numbers, "phase": _phase(followed.phase), "warnings": followed.warnings,
+        found[name] = {**numbers, "phase": _phase(followed), "warnings": followed.warnings,
                        "fires": followed.phase.get("phase") in FIRES_IN}
     left = jobs.left_s(going_on)
-    return {"signature": signature(jobs, going_on, drivers, elsewhere), "jobs": found,
+    return {"signature": signature(jobs, _states(going_on, elsewhere, watch), going_on, drivers), "jobs": found,
             "words": _words(jobs, going_on, left),
             "queue": told_table("Queue", QUEUE_HEADS, _waiting(jobs, going_on, left))}
 
 
 def _running(jobs: Jobs, job: QueuedJob | Announced, watch: Watch) -> html.Section:
-    run = jobs.run_of(job)
-    now = shown(watch.of(job.identifier))
+    run, followed = jobs.run_of(job), watch.of(job.identifier)
+    now = shown(followed)
     titles = {"links": "Links", "servers": "Servers", "groups": "Groups", "tail": "Messages that have just arrived"}
     tables = [html.Section([
         html.H3(titles[name]),
@@ -143,8 +171,8 @@ def _running(jobs: Jobs, job: QueuedJob | Announced, watch: Watch) -> html.Secti
     ], className="panel") for name in TABLES]
     name = job.name or "scenario"
     return html.Section([
-        html.H2([f"{name}: running ", html.Span(job.backend, className="badge")]),
-        html.P(_phase(watch.of(job.identifier).phase), className="phase", **{"data-live": "phase"}),
+        html.H2([f"{name}: {_state(followed)} ", html.Span(job.backend, className="badge")]),
+        html.P(_phase(followed), className="phase", **{"data-live": "phase"}),
         html.Div(html.Div(className="bar-done"), className="bar-all", role="progressbar", **{
             "aria-label": f"{name}, this phase", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": 0}),
         html.Div(facts(now["tiles"]), **{"data-live": "tiles"}),
@@ -156,10 +184,11 @@ def _running(jobs: Jobs, job: QueuedJob | Announced, watch: Watch) -> html.Secti
                   if isinstance(job, QueuedJob) else None,
                   link("Open what is recorded so far", address(f"/run/{run}")) if run else None],
                  className="form-row"),
-        _events(watch, job),
-        html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in FIGURES],
-                 className="figures"),
-        html.Div(tables, className="tables"),
+        # Before its first phase a run has nothing to draw.
+        *([_events(watch, job),
+           html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in FIGURES],
+                    className="figures"),
+           html.Div(tables, className="tables")] if followed.phase else []),
     ], className="live-job", **{"data-job": job.identifier})
 
 
@@ -192,8 +221,9 @@ def _stamp(jobs: Jobs, driver: Driver) -> str:
         return driver.state
 
 
-def _phase(line: dict[str, Any]) -> str:
-    return PHASES.get(str(line.get("phase")), "starting")
+def _phase(followed: Followed) -> str:
+    """The phase of a run, or for what it waits."""
+    return followed.waiting or PHASES.get(str(followed.phase.get("phase")), "starting")
 
 
 def _words(jobs: Jobs, going_on: Sequence[QueuedJob], left: Mapping[str, float | None]) -> str:

@@ -47,7 +47,8 @@ def _flow(flow: metrics.Flow, told: Told) -> html.Section:
 
 def _table(flows: list[metrics.Flow]) -> html.Section:
     heads = [Head("flow", text=True), Head("p99", unit="ms"), Head("not delivered"), Head("p95", unit="ms"),
-             Head("p50", unit="ms"), Head("worst", unit="ms"), Head("sent"), Head("per s"), Head("disconnects")]
+             Head("p50", unit="ms"), Head("worst", unit="ms"), Head("sent"), Head("per s"), Head("disconnects"),
+             *map(Head, cards.late_head(flows))]
     rows: list[list[object]] = [
         [*row] for row in cards.flow_rows(flows)]
     left = len(flows) - len(rows)
@@ -73,7 +74,8 @@ def _stages(recording: Recording) -> list[html.Section]:
 
 def _bytes(told: Told) -> list[html.Section]:
     heads = [Head("a device of", text=True), Head("devices"), *(
-        Head(way, unit=metrics.DEVICE_RATE) for way in ("up", "down", "link up", "link down"))]
+        Head(way, unit=metrics.DEVICE_RATE) for way in ("up", "down", "link up", "link down")),
+        Head("both ways, 30 days", unit=metrics.DEVICE_MONTH)]
     rows: list[list[object]] = [[*row] for row in cards.byte_rows(told)]
     if not rows:
         return []

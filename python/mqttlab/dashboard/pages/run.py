@@ -27,13 +27,13 @@ from mqttlab.dashboard.panels import (
     written_table,
 )
 from mqttlab.dashboard.store import Store, given_out
-from mqttlab.digits import plain
+from mqttlab.digits import duration, plain
 from mqttlab.experiments.thresholds import Judgement
 from mqttlab.plurals import counted
 from mqttlab.recording import Recording
 from mqttlab.report import headline
 from mqttlab.report.facts import of_run
-from mqttlab.report.text import duration, lateness, moment, verdict
+from mqttlab.report.text import lateness, moment, verdict
 
 PARTS = {"overview": "Overview", "messages": "Messages", "time": "Over time", "parts": "Where the time went",
          "network": "Network", "recent": "Message by message", "connections": "Connections",

@@ -32,15 +32,19 @@ DIGITS = 7
 LETTER_PX, AROUND_PX, COLUMN_PX_MAX = 8, 36, 330
 GROUPS_SHOWN = 500
 RUNS_IN_ADDRESS = 200
+STRUCK_OUT = "params.data && !params.data.runs && !['valid', 'running'].includes(params.data.verdict)"
+"""Which rows are those of runs that are not valid; of one that goes on nothing is known yet."""
 STATE = ("search", "columns", "group", "pin", "all", "first")
 
 
-def page(store: Store, query: dict[str, str]) -> html.Div:
-    """The page: a search, what is shown how, a table of runs or of their groups, and figures of what is selected."""
+def page(store: Store, query: dict[str, str], standing: html.P | None = None) -> html.Div:
+    """The page: what goes on now (``standing``), a search, what is shown how, a table of runs or of their groups, and
+    figures of what is selected."""
     runs = store.runs()
     if runs.is_empty():
-        return html.Div([html.H1("Runs"), notice("note", f"There are no recordings in {store.directory} yet.", [
-            "mqttlab run scenarios/demo.toml makes one."])])
+        return html.Div([
+            html.H1("Runs"), standing, notice("note", f"There are no recordings in {store.directory} yet.", [
+                "mqttlab run scenarios/demo.toml makes one."])])
     shown = selected(runs, query)
     by = _grouped_by(shown, query)
     return html.Div([
@@ -48,6 +52,7 @@ def page(store: Store, query: dict[str, str]) -> html.Div:
         html.P(f"Recordings in {store.directory}: {number(runs.height)}. Those that are not valid are struck out. "
                "The runs of an experiment are one row, with their means; ▸ shows them.",
                className="lead"),
+        standing,
         _searched(query),
         html.Div(_shown_as(shown, by, query), id="runs-shown-as", className="form-row"),
         html.Div(_groups(shown, by, query) if by else None, id="runs-groups"),
@@ -149,7 +154,7 @@ def _grid(shown: pl.DataFrame, query: dict[str, str]) -> dag.AgGrid:
         dashGridOptions={"cacheBlockSize": BLOCK, "maxBlocksInCache": 20, "rowHeight": 34, "headerHeight": 38,
                          "suppressColumnVirtualisation": True,
                          "rowSelection": {"mode": "multiRow", "enableClickSelection": True, "headerCheckbox": False}},
-        rowClassRules={"not-valid": "params.data && !params.data.runs && params.data.verdict !== 'valid'",
+        rowClassRules={"not-valid": STRUCK_OUT,
                        "experiment-row": "params.data && params.data.runs"},
         className="runs-grid", style={"height": "calc(100vh - 300px)", "minHeight": "320px"},
     )

@@ -13,7 +13,7 @@ from typing import Any
 from mqttlab.comparison import Change, Compared, Comparison, Side, words_of_change
 from mqttlab.comparison.changes import interval
 from mqttlab.comparison.headlines import POWER
-from mqttlab.digits import plain
+from mqttlab.digits import latency_in_words, plain
 from mqttlab.foreign import visible
 from mqttlab.metrics import DEVICE_RATE
 from mqttlab.plurals import counted
@@ -161,9 +161,11 @@ def _latency(flows: list[Compared], what: str) -> str:
 
 def _milliseconds(change: Change) -> str:
     if change.word == "one run":
-        a, b = (milliseconds(mean) for mean in change.means)
-        return f"{b} instead of {a} ms" if a != b else f"{a} ms in both"
-    return words_of_change(change, "lower", "higher", lambda value: f"{milliseconds(value)} ms")
+        a, b = (latency_in_words(mean) for mean in change.means)
+        # The unit of both is written once.
+        b = b.removesuffix(" ms") if a.endswith(" ms") and a != b else b
+        return f"{b} instead of {a}" if a != b else f"{a} in both"
+    return words_of_change(change, "lower", "higher", latency_in_words)
 
 
 def _costs(comparison: Comparison, found: list[Factor]) -> list[str]:

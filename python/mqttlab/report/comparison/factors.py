@@ -13,9 +13,10 @@ from typing import Any
 
 from mqttlab.comparison import Comparison, scenario_changes
 from mqttlab.comparison.sides import flat
+from mqttlab.digits import duration
 from mqttlab.foreign import shortened, visible
 from mqttlab.plan import publications_of
-from mqttlab.report.text import duration, number
+from mqttlab.report.text import number
 
 Plan = Mapping[str, Any]
 PROTOCOLS = {"mqtt": "MQTT", "mqtt_sn": "MQTT-SN", "zeromq": "ZeroMQ"}

@@ -53,14 +53,14 @@ def _rows(results: Results, name: str) -> list[Application]:
 
 
 def _clients(results: Results, name: str, qos: int) -> str:
-    """What the study's clients do beyond ours, turned alone: what is lost at one QoS."""
+    """What other rules of clients do: what is lost at one QoS."""
     usual = results[name].by_qos[qos].messages_lost_percent
     silent = results[paho_name(*name.rsplit("-", 1))].by_qos[qos].messages_lost_percent
     repeating = _of_study(results, name)[qos].messages_lost_percent
     return reasons(
         shown(f"what clients do decides what is lost ({name} at QoS {qos}): {usual:.3g} % where they count what they "
-              f"send for their keep-alive, {silent:.3g} % where they count silence, alone, {repeating:.3g} % where "
-              "they repeat after 20 s, too, as paho-mqtt 1.5.1 does, which the study ran (tables *clients that count "
+              f"send for their keep-alive, {silent:.3g} % where they count silence, {repeating:.3g} % where they "
+              "ping and repeat after 20 s as paho-mqtt 1.5.1 does, which the study ran (tables *clients that count "
               "silence*, 5.6, 5.8 and 5.10)",
               follows=max(usual, silent, repeating) - min(usual, silent, repeating) > 10),
         cause_open("the rest. The study counts losses among what its clients sent while they were connected"))

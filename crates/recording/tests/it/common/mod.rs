@@ -70,7 +70,7 @@ pub fn layout() -> Layout {
         receivers: vec![vec![], vec![3, 2, 3]],
         warm_up_end_ns: 1_000,
         measurement_end_ns: 10_000,
-        late_after_ns: Some(500),
+        late_after_ns: [("sensors".into(), 500)].into(),
         ..Layout::default()
     }
 }
