@@ -66,6 +66,7 @@ retain = true
 [[groups]]
 name = "watcher"
 host = "broker"
+late_after = "100 ms"
 subscribe = [{ filter = "status/#", qos = 1 }, { filter = "data/#", qos = 1 }, { filter = "state/#" }]
 [[events]]
 at = "5 s"
