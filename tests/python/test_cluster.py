@@ -29,7 +29,8 @@ from test_parts import SCENARIO as SHARED
 from test_parts import can_shift_clocks
 from wrong_experiments import GOOD, SCENARIO
 
-TEXT = GOOD.replace("repetitions = 5", "repetitions = 2").replace("250 ms", "20 s").replace(
+# Of forty deliveries a p99 decides nothing.
+TEXT = GOOD.replace("repetitions = 5", "repetitions = 2").replace("250 ms", "20 s").replace("ms_p99", "ms_p50").replace(
     'levels = ["0 %", "1 %", "5 %"]', 'levels = ["0 %", "5 %"]')
 TWICE = """
 name = "twice"

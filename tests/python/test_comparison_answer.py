@@ -74,7 +74,8 @@ def test_qos_0_and_qos_1_are_one_flow_whatever_groups_and_topics_are_called(plac
     """Before, each flow was there twice, once with no first and once with no second: no difference at all."""
     found, told = compared(place / "qos0", place / "qos1")
     [role] = found.roles.flows
-    assert (role.first, role.second) == (("sensors", "dashboard", 0), ("meters", "screen", 1))
+    assert (role.first, role.second) == (
+        ("sensors", None, "dashboard", 0), ("meters", None, "screen", 1))
     assert role.title == "sensors or meters → dashboard or screen, QoS 0 and 1"
     assert [(factor.first, factor.second) for factor in told.factors] == [("QoS 0", "QoS 1")]
     assert told.sentence.startswith("QoS 1 against QoS 0: p99 ")

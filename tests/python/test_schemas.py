@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import commands
-from mqttlab.recording import ADDED, SCHEMA_VERSION, TABLES, Recording, RecordingError
+from mqttlab.recording import ADDED, SCHEMA_VERSION, SUM_TABLES, TABLES, Recording, RecordingError
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = sorted(path for path in (ROOT / "tests" / "schemas").glob("*/*") if path.name != "killed")
@@ -55,6 +55,9 @@ def test_columns_that_came_later_are_empty_in_older_recordings(sample: Path) -> 
     recording = Recording.open(sample)
     for name, columns in ADDED.items():
         table = recording.table(name)
+        if name in SUM_TABLES and table.is_empty():
+            # A recording with all its messages has no sums.
+            continue
         for column, kind in columns.items():
             assert table.schema[column] == kind, (name, column)
             if recording.run["schema_version"] == 1:
