@@ -15,13 +15,14 @@ BAND_POINTS = 60
 
 
 def frames(analysis: Analysis, table: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Every table by name, empty ones left out; ``runs`` is the tidy table as it is."""
-    found = {"runs": table, "points": points(analysis), "variation": variation(analysis), "effects": effects(analysis),
-             "trends": trends(analysis), "recommendations": recommendations(analysis),
+    """Every table by name, empty ones left out, those first that answer; ``runs`` is the tidy table as it is."""
+    found = {"recommendations": recommendations(analysis), "points": points(analysis), "variation": variation(analysis),
+             "effects": effects(analysis), "trends": trends(analysis),
              "left_out": pl.DataFrame([vars(run) for run in analysis.left_out])}
     for each in analysis.responses:
         if each.model is not None:
             found[f"residuals {each.name}"] = residuals(each)
+    found["runs"] = table
     return {name: frame for name, frame in found.items() if not frame.is_empty()}
 
 
