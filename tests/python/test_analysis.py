@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import re
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -419,5 +421,26 @@ def test_an_experiment_is_reported_and_exported_from_its_directory(tmp_path: Pat
     slow = points.filter(metric="latency_ms_mean", delay="80 ms")
     assert slow.filter(qos=2)["mean"][0] > slow.filter(qos=0)["mean"][0] + 160
     assert slow.filter(qos=2)["verdict"][0] == "worse"
-    assert (tmp_path / "all.xlsx").stat().st_size > 5_000
+    with zipfile.ZipFile(tmp_path / "all.xlsx") as book:
+        sheets = re.findall(r'<sheet name="([^"]+)"', book.read("xl/workbook.xml").decode())
+        first = book.read("xl/worksheets/sheet1.xml").decode()
+        ranges = [book.read(f"xl/tables/table{place}.xml").decode() for place in (1, 2)]
+    # What answers comes first, each run's values last; headings stay, and each table can be filtered.
+    assert sheets[:2] == ["recommendations", "points"] and sheets[-2:] == ["runs", "methods"]
+    assert 'state="frozen"' in first and all("<autoFilter " in text for text in ranges)
+    # The drawing library's smaller part is enough for every figure.
+    assert "Every point" in page and len(page) < 2_500_000
     assert "8 points, 3 runs of each, 24 runs" in (tmp_path / "csv" / "methods.txt").read_text(encoding="utf-8")
+
+
+def test_every_point_is_a_line_through_its_levels_and_means() -> None:
+    points = pl.DataFrame({"qos": ["0", "1", "2"], "delay": [0.0, 30.0, 120.0], "p50 (ms)": [1.0, 3.0, 11.0],
+                           "lost (%)": [5.0, 5.0, 5.0]})
+    drawn = figures.parallel(points, {"qos": ["0", "1", "2"], "delay": []}, ["p50 (ms)", "lost (%)"])
+    lines = {part.name: list(zip(part.x, part.y, strict=True)) for part in drawn.data}
+    # Between the ends of each axis; of equal values in the middle.
+    assert lines == {"1": [(0, 0), (0, 1), (0, 2), (0.5, 3), (None, None)],
+                     "3": [(0.5, 0), (0.25, 1), (0.2, 2), (0.5, 3), (None, None)],
+                     "11": [(1, 0), (1, 1), (1, 2), (0.5, 3), (None, None)]}
+    labels = [(words.y, words.x, words.text) for words in drawn.layout.annotations]
+    assert (0, 0.5, "1") in labels and (1, 1.0, "120") in labels and (2, 0.5, "6") in labels and (3, 0.5, "5") in labels

@@ -61,8 +61,8 @@ def test_who_reads_the_list_has_what_figures_need_before_a_run_is_opened(somebod
     sources = Path(figures_package.__file__).parent.glob("*.py")
     made = {kind for source in sources for kind in re.findall(r'trace\(\s*"(\w+)"', source.read_text(encoding="utf-8"))}
     drawn = set(somebody.page.evaluate("() => Object.keys(window.Plotly.PlotSchema.get().traces)"))
-    # The first is drawn as SVG, the other by experiments' reports alone: both need WebGL.
-    assert {"scatter", "bar", "box", "heatmap"} <= made and made - drawn <= {"scattergl", "parcoords"}
+    # It needs WebGL, and is drawn as SVG.
+    assert {"scatter", "bar", "box", "heatmap"} <= made and made - drawn <= {"scattergl"}
     assert somebody.elsewhere == set() and somebody.problems == []
 
 

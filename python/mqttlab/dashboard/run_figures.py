@@ -122,12 +122,12 @@ def _latency_over_time(recording: Recording, shown: Range) -> Figure | None:
 
 def _link_figure(draw: Callable[..., Figure], *, traced: bool = False) -> Draw:
     def of(recording: Recording, shown: Range) -> Figure | None:
-        slices = recording.derived("slices of figures", metrics.slices)
+        slices = network.slices_drawn(recording, recording.derived("slices of figures", metrics.slices))
         if shown is not None:
             slices = slices.filter(pl.col("at_ns").is_between(shown[0] * 1e9, shown[1] * 1e9))
         more = [network.traced(recording, slices)] if traced else []
         figure = _drawn(slices, lambda table: draw(table, *more))
-        return figure if figure and figure.data else None
+        return network.some_drawn(recording, figure) if figure and figure.data else None
 
     return of
 

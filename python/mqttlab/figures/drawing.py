@@ -10,7 +10,6 @@ https://plotly.com/javascript/reference.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
@@ -21,8 +20,6 @@ from typing import Any, Literal, Self
 from mqttlab import foreign
 
 Axis = Literal["x", "y"]
-# What the bundle below does not draw.
-WHOLE_PLOTLY = ("parcoords",)
 # Plotly's cartesian bundle (plotly/README.md).
 PLOTLY_CARTESIAN = Path(__file__).parent / "plotly" / "plotly-cartesian.min.js"
 # The text between <script> and </script> must not end it.
@@ -156,19 +153,9 @@ def panels(count: int, spacing: float = 0.03) -> dict[str, dict[str, Any]]:
     return axes
 
 
-def plotly_js(*, whole: bool = False) -> str:
-    """Plotly's JavaScript.
-
-    Args:
-        whole: all of it, 4.8 MB out of Python's package, which is not loaded; else the 1.5 MB that draw lines, bars,
-            boxes and heat maps without WebGL.
-    """
-    if not whole:
-        return PLOTLY_CARTESIAN.read_text(encoding="utf-8")
-    found = importlib.util.find_spec("plotly")
-    assert found is not None and found.submodule_search_locations, "it is among this package's dependencies"
-    [place, *_] = found.submodule_search_locations
-    return Path(place, "package_data", "plotly.min.js").read_text(encoding="utf-8")
+def plotly_js() -> str:
+    """Plotly's JavaScript: the 1.5 MB that draw lines, bars, boxes and heat maps without WebGL."""
+    return PLOTLY_CARTESIAN.read_text(encoding="utf-8")
 
 
 def _words(value: Any) -> Any:

@@ -5,8 +5,9 @@ Error bars are 95 % confidence intervals of means over runs; the caption of a pa
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,10 @@ CDF_POINTS = 500
 # A tail is drawn as far as this many samples lie beyond it.
 SAMPLES_BEYOND = 1
 NINES = {1.0: "all", 0.1: "1 nine", 0.01: "2 nines", 0.001: "3 nines", 0.0001: "4 nines"}
+# Lines of parallel coordinates, from the lowest to the highest value of the first response.
+LOW_TO_HIGH = ("#0072B2", "#56B4E9", "#8C9AA8", "#E69F00", "#D55E00")
+TICKS = 3
+NAME_LETTERS = 14
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
@@ -134,20 +139,67 @@ def parallel(points: pl.DataFrame, factors: Mapping[str, Sequence[str]], respons
         factors: the levels of each factor in order; empty for those that are numbers.
         responses: names of the responses' columns, with their units.
     """
-    figure = blank("Every point: factors and responses", "", "")
     known = points.drop_nulls(list(responses))
-    dimensions: list[dict[str, Any]] = [
-        {"label": factor, "values": [levels.index(level) for level in known[factor].to_list()],
-         "tickvals": list(range(len(levels))), "ticktext": list(levels), "range": [-0.2, len(levels) - 0.8]}
-        if levels else {"label": factor, "values": known[factor].to_list()}
-        for factor, levels in ((name, list(levels)) for name, levels in factors.items())]
-    dimensions += [{"label": name, "values": known[name].to_list()} for name in responses]
-    colour = known[responses[0]].to_list() if responses else []
-    figure.add_trace(trace("parcoords", dimensions=dimensions, labelside="top", line={
-        "color": colour, "colorscale": "Cividis", "showscale": True,
-        "colorbar": {"thickness": 12, "title": {"text": responses[0] if responses else "", "side": "right"}}}))
-    figure.update_layout(margin={"l": 80, "r": 60, "t": 90, "b": 30}, height=440)
+    names = [*factors, *responses]
+    # Each axis has its own scale: what is drawn is the place between its ends.
+    axes = [_axis(known[name], list(factors.get(name, ()))) for name in names]
+    places = np.array([axis.places for axis in axes]).reshape(len(names), known.height)
+    of_first = known[responses[0]].to_numpy() if responses else np.zeros(known.height)
+    words = ["<br>".join(f"{name}: {value if isinstance(value, str) else plain(value, 4)}"
+                         for name, value in zip(names, row, strict=True)) for row in known.select(names).rows()]
+    figure = blank("Every point: factors and responses", "", "")
+    shares = _axis(known[responses[0]], []).places if responses else of_first
+    for step, colour in enumerate(LOW_TO_HIGH):
+        among = np.flatnonzero(np.minimum(shares * len(LOW_TO_HIGH), len(LOW_TO_HIGH) - 1).astype(int) == step)
+        # A gap ends each line.
+        lines = [(place, along) for point in among for place, along in [*enumerate(places[:, point]), (None, None)]]
+        if lines:
+            figure.add_trace(trace(
+                "scatter", x=[along for _, along in lines], y=[place for place, _ in lines], mode="lines+markers",
+                line={"color": colour, "width": 1.5}, marker={"color": colour, "size": 5}, showlegend=True,
+                name=_from_to(of_first[among]), opacity=0.8, hoverinfo="text",
+                text=[words[point] for point in among for _ in range(len(names) + 1)]))
+    for place, axis in enumerate(axes):
+        figure.add_line("y", place, {"color": "#8A8F98", "width": 1})
+        for along, label in axis.ticks:
+            figure.add_annotation(x=along, y=place, text=label, showarrow=False, yanchor="top", yshift=-5,
+                                  font={"size": 11}, bgcolor="white", opacity=0.85)
+    # One below another: names beside axes have room on a narrow page, too.
+    figure.update_xaxes(visible=False, range=[-0.1, 1.1])
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=[_broken(name) for name in names],
+                        range=[len(names) - 0.5, -0.3], showgrid=False, zeroline=False)
+    figure.update_layout(height=120 + 60 * len(names), legend={"title": {"text": responses[0] if responses else ""}})
     return figure
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis of parallel coordinates: where each point is between its ends, and its labels with their places."""
+
+    places: np.ndarray
+    ticks: tuple[tuple[float, str], ...]
+
+
+def _axis(values: pl.Series, levels: list[str]) -> _Axis:
+    """Of a factor's levels in order, or of numbers."""
+    numbers = np.array([levels.index(level) for level in values] if levels else values.to_list(), dtype=float)
+    low, high = (0.0, len(levels) - 1.0) if levels else (float(numbers.min()), float(numbers.max()))
+    width = high - low
+    places = (numbers - low) / width if width else np.full(numbers.size, 0.5)
+    if levels:
+        return _Axis(places, tuple((place / width if width else 0.5, level) for place, level in enumerate(levels)))
+    shares = np.linspace(0, 1, TICKS) if width else np.array([0.5])
+    return _Axis(places, tuple((float(share), plain(low + width * float(share), 3)) for share in shares))
+
+
+def _broken(name: str) -> str:
+    """A name in lines of about so many letters."""
+    return "<br>".join(textwrap.wrap(name, NAME_LETTERS))
+
+
+def _from_to(values: np.ndarray) -> str:
+    low, high = plain(float(values.min()), 3), plain(float(values.max()), 3)
+    return low if low == high else f"{low} to {high}"
 
 
 def cdf(samples: Mapping[str, np.ndarray], title: str = "Latency, cumulative") -> Figure:

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from mqttlab import figures, metrics
 from mqttlab.foreign import markup
 from mqttlab.metrics import flow, sums
@@ -190,12 +188,10 @@ def _link_section(recording: Recording) -> str:
         return "<section><h2>Links</h2><p>The network was direct, or frames were not recorded.</p></section>"
     columns = ("link", *metrics.family("links").columns("page"))
     words = coverage.links(recording, table)
-    slices = metrics.slices(recording)
+    slices = network.slices_drawn(recording, metrics.slices(recording))
     busiest = network.busiest(table, network.LINKS_DRAWN)
-    if busiest.height < table.height:
-        slices = slices.filter(pl.col("link").is_in(busiest["link"].implode()))
     drawn = [figures.link_utilisation(slices), figures.link_throughput(slices, network.traced(recording, slices))]
-    known = [figure for figure in drawn if figure.data]
+    known = [network.some_drawn(recording, figure) for figure in drawn if figure.data]
     not_drawn = markup(network.left_out(table, busiest, "drawn").strip())
     not_drawn = f"<p>{not_drawn}</p>" if not_drawn else ""
     return (f"<section><h2>Links</h2><p>{markup(words)}</p>{fleet.links(table, columns)}{not_drawn}"

@@ -70,6 +70,27 @@ def busiest(links: pl.DataFrame, most: int) -> pl.DataFrame:
     return links.sort("bytes", descending=True, nulls_last=True, maintain_order=True).head(most)
 
 
+def slices_drawn(recording: Recording, slices: pl.DataFrame) -> pl.DataFrame:
+    """Of :func:`mqttlab.metrics.slices`, or of a part of them, the rows of the links that figures draw."""
+    table = _links(recording)
+    if table.height <= LINKS_DRAWN:
+        return slices
+    return slices.filter(pl.col("link").is_in(busiest(table, LINKS_DRAWN)["link"].implode()))
+
+
+def some_drawn(recording: Recording, figure: Figure) -> Figure:
+    """A figure of links, whose title says so where it has not all of them."""
+    of = _links(recording).height
+    if of <= LINKS_DRAWN:
+        return figure
+    title = figure.layout["title"]["text"]
+    return figure.update_layout(title={"text": f"{title} ({LINKS_DRAWN} of {number(of)} links drawn)"})
+
+
+def _links(recording: Recording) -> pl.DataFrame:
+    return recording.derived("links of figures", metrics.links)
+
+
 def left_out(links: pl.DataFrame, shown: pl.DataFrame, how: str) -> str:
     """A sentence with the sum of links of which a page has not all; empty where it has."""
     if shown.height == links.height:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from mqttlab import scratch
-from mqttlab.figures.drawing import WHOLE_PLOTLY, Figure, plotly_js
+from mqttlab.figures.drawing import Figure, plotly_js
 from mqttlab.figures.style import DARK
 from mqttlab.foreign import markup
 from mqttlab.report.text import heading, meaning, number, unit
@@ -26,13 +26,11 @@ def page_of(title: str, description: str, sections: Sequence[str], footer: str) 
     """
     first, rest, contents = _with_contents(sections)
     body = first + contents + rest
-    # A type is never within a text: there its quotes are escaped.
-    whole = any(f'"type":"{kind}"' in body for kind in WHOLE_PLOTLY)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{markup(title)} – mqttlab</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<style>{STYLE}</style><script>{plotly_js(whole=whole)}</script><script>{DRAW}</script></head><body><main>"
+        f"<style>{STYLE}</style><script>{plotly_js()}</script><script>{DRAW}</script></head><body><main>"
         f"<header><h1>{markup(title)}</h1><p>{markup(description)}</p></header>{body}"
         f"<footer>{markup(footer)}</footer></main>{FIT}</body></html>"
     )
@@ -167,7 +165,8 @@ background-repeat:no-repeat;background-size:40px 100%,40px 100%,16px 100%,16px 1
 background-attachment:local,local,scroll,scroll}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;white-space:nowrap;font-size:13px}
 th,td{padding:4px 7px;text-align:right;border-bottom:1px solid var(--line)}
-th{font-weight:600;color:var(--faint);cursor:help;border-bottom:2px solid var(--line-2);vertical-align:bottom}
+th{font-weight:600;color:var(--faint);cursor:help;white-space:normal;
+border-bottom:2px solid var(--line-2);vertical-align:bottom}
 th small{display:block;font-weight:400}td.text,th.text{text-align:left}
 tbody tr:hover{background:var(--hover)}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(520px,1fr));gap:12px}

@@ -63,6 +63,7 @@
       const line = body.insertRow();
       row.forEach((value, place) => {
         const made = cell(value);
+        if (data.heads[place].title) made.dataset.head = data.heads[place].title;
         if (data.heads[place].text) made.className = "text";
         if (value !== null && value.state) made.classList.add("state-" + value.state);
         line.appendChild(made);

@@ -12,18 +12,19 @@ from mqttlab.statistics import Interval
 from mqttlab.statistics.distributions import normal_quantile
 
 BAND_POINTS = 60
-TABLES = ("runs", "points", "variation", "effects", "trends", "recommendations", "left_out")
+TABLES = ("recommendations", "points", "variation", "effects", "trends", "left_out", "runs")
 """Those that an analysis may have, beside residuals of each response."""
 
 
 def frames(analysis: Analysis, table: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Every table by name, empty ones left out; ``runs`` is the tidy table as it is."""
-    made = (table, points(analysis), variation(analysis), effects(analysis), trends(analysis),
-            recommendations(analysis), pl.DataFrame([vars(run) for run in analysis.left_out]))
-    found = dict(zip(TABLES, made, strict=True))
+    """Every table by name, empty ones left out, those first that answer; ``runs`` is the tidy table as it is."""
+    made = (recommendations(analysis), points(analysis), variation(analysis), effects(analysis), trends(analysis),
+            pl.DataFrame([vars(run) for run in analysis.left_out]))
+    found = dict(zip(TABLES, made, strict=False))
     for each in analysis.responses:
         if each.model is not None:
             found[f"residuals {each.name}"] = residuals(each)
+    found["runs"] = table
     return {name: frame for name, frame in found.items() if not frame.is_empty()}
 
 

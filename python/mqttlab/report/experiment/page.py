@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mqttlab.analysis import Analysis, Response, methods
+from mqttlab.analysis import Analysis, Factor, Response, methods
 from mqttlab.figures import experiment as figures
 from mqttlab.figures.drawing import Figure
 from mqttlab.foreign import markup
@@ -107,11 +107,8 @@ def _overview(analysis: Analysis) -> str:
         each.model for each in varied) else pl.DataFrame()
     if terms.height:
         drawn.append(figures.variation(terms.select("response", "term", "percent")))
-    seen = {factor.name: {point.levels[factor.name] for each in varied for point in each.points}
-            for factor in analysis.design.factors}
-    # Points that a design made up are not among the levels: their numbers are drawn.
-    factors = {factor.name: factor.levels if seen[factor.name] <= set(factor.levels) else ()
-               for factor in analysis.design.factors}
+    factors = {factor.name: _of_axis(factor, {point.levels[factor.name]: point.numbers[factor.name] for each in varied
+                                              for point in each.points}) for factor in analysis.design.factors}
     if varied and len(factors) > 1:
         rows = [{**{name: point.levels[name] if levels else point.numbers[name] for name, levels in factors.items()},
                  "point": point.point, each.label: point.interval.estimate}
@@ -123,6 +120,13 @@ def _overview(analysis: Analysis) -> str:
     shown = "".join(grid([figure], f"overview-{place}") for place, figure in enumerate(drawn))
     return (f"<section><details><summary>Where the variation comes from</summary>{shown}</details></section>"
             if drawn else "")
+
+
+def _of_axis(factor: Factor, seen: dict[str, float | None]) -> tuple[str, ...]:
+    """A factor's levels in order; none where a design made up its points and their numbers are drawn."""
+    if set(seen) <= set(factor.levels):
+        return factor.levels
+    return tuple(sorted(seen)) if None in seen.values() else ()
 
 
 def _drawn(analysis: Analysis, each: Response, place: int) -> str:
