@@ -52,3 +52,21 @@ def test_no_label_of_a_ladder_is_cut(page: Page, tmp_path: Path, seconds: int, f
     unit = "s" if seconds >= 10 else "ms"
     texts = page.eval_on_selector_all("figure svg text", "all => all.map(text => text.textContent)")
     assert f"time ({unit})" in texts and first.removesuffix(" s") in texts
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 400])
+def test_a_ladder_is_as_wide_as_the_page_until_it_could_not_be_read(page: Page, tmp_path: Path, width: int) -> None:
+    told = replace(late(story(lost().write(tmp_path)), 1084), happenings=())
+    written, _ = write(told, tmp_path, "explain-0-0")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(written.as_uri())
+    own, shown, room, scrolled, beyond = page.evaluate("""() => { const [figure, svg] = ["figure", "figure svg"].map(
+        (one) => document.querySelector(one)); const style = getComputedStyle(figure);
+        return [Number(svg.getAttribute("width")), svg.getBoundingClientRect().width,
+          figure.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight),
+          figure.scrollWidth > figure.clientWidth,
+          document.documentElement.scrollWidth > document.documentElement.clientWidth]; }""")
+    assert shown == pytest.approx(min(own, max(room, 0.8 * own)), abs=1)
+    assert scrolled == (room < 0.8 * own - 1) and not beyond
+    # The shadow at an edge, beyond which there is more of it, is seen through the picture.
+    assert page.evaluate("getComputedStyle(document.querySelector('figure svg')).mixBlendMode") == "multiply"

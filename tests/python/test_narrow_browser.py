@@ -42,6 +42,12 @@ BEYOND = """() => [...document.querySelectorAll(".wraps td, .wraps th")].filter(
   const [of, at] = [cell.closest(".panel"), cell].map((one) => one.getBoundingClientRect());
   return at.width && (at.right > of.right || at.left < of.left);
 }).map((cell) => cell.textContent)"""
+# Of figures the words that their picture cuts.
+CUT = """() => [...document.querySelectorAll(".js-plotly-plot .main-svg text")].filter((text) => {
+  const [of, at] = [text.closest("svg"), text].map((one) => one.getBoundingClientRect());
+  return at.width && !text.closest(".legend") && (at.left < of.left - 1 || at.right > of.right + 1 ||
+    at.top < of.top - 1 || at.bottom > of.bottom + 1);
+}).map((text) => text.textContent)"""
 # Tables that are wider than their place, and do not show that they are.
 UNSEEN = """() => [...document.querySelectorAll("#page table")].map((table) => table.parentElement).filter((place) =>
   place.scrollWidth > place.clientWidth && !(getComputedStyle(place).overflowX === "auto" &&
@@ -112,3 +118,12 @@ def test_a_table_that_scrolls_shows_that_it_does(somebody: Visitor, fleet: Path,
         somebody.go(path)
         assert page.evaluate(UNSEEN) == 0, path
     assert somebody.problems == []
+
+
+def test_no_word_of_a_figure_is_cut_on_a_telephone(somebody: Visitor, fleet: Path) -> None:
+    page = somebody.page
+    page.set_viewport_size({"width": 400, "height": 900})
+    for part in ("messages", "time", "parts", "network"):
+        somebody.go(f"/run/{fleet.name}?part={part}")
+        page.wait_for_function("() => document.documentElement.scrollWidth <= 400")
+        assert page.locator(".js-plotly-plot .main-svg text").count() > 10 and page.evaluate(CUT) == [], part

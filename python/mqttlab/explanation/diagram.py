@@ -24,6 +24,8 @@ BAR = 8
 # A wait shorter than this part of the latency has a bar and no label.
 LABELLED = 0.01
 LOST_AT = 0.6
+# On a narrower page the picture is as small as this share of its size; it scrolls where that is not enough.
+SMALLEST = 0.8
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Ladder:
         self.width = self.axis + left + self.right + (len(story.hosts) - 1) * lane
         self.pixels = scale(instants, [*self._arrow_places(), *self._label_places()])
         self.height = TOP + max(self.pixels.values()) + BOTTOM
+
+    @property
+    def smallest(self) -> float:
+        """The least width at which it can be read, in pixels."""
+        return SMALLEST * self.width
 
     def y(self, instant: int) -> float:
         """The pixel of an instant."""

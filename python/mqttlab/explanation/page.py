@@ -19,15 +19,15 @@ def write(story: Story, directory: Path, name: str) -> tuple[Path, Path]:
     Raises:
         OSError: a file cannot be written.
     """
-    picture = Ladder(story).draw()
+    diagram = Ladder(story)
     page, drawing = directory / f"{name}.html", directory / f"{name}.svg"
-    for path, text in ((drawing, picture), (page, html(story, picture))):
+    for path, text in ((drawing, diagram.draw()), (page, html(story, diagram))):
         with scratch.unfinished(path) as made:
             made.write_text(text, encoding="utf-8")
     return page, drawing
 
 
-def html(story: Story, picture: str) -> str:
+def html(story: Story, diagram: Ladder) -> str:
     """The page."""
     text = markup("\n".join(ladder(story)))
     adjusted = (f'<p class="note">The recorded instants disagree by {ms(story.adjusted_ns)} in all; no part is further '
@@ -38,10 +38,15 @@ def html(story: Story, picture: str) -> str:
         '<meta name="color-scheme" content="light dark">'
         f"<style>{STYLE}</style></head><body><main><h1>{markup(head(story))}</h1>"
         f'<p class="cause">{markup(cause(story))}</p>{_bar(story)}{_table(story)}{adjusted}'
-        f'<figure tabindex="0">{picture}</figure><h2>The same as text</h2><pre tabindex="0">{text}</pre>'
+        f'<figure tabindex="0"><div style="{_size(diagram)}">{diagram.draw()}</div></figure>'
+        f'<h2>The same as text</h2><pre tabindex="0">{text}</pre>'
         "<footer>Made by mqttlab from the recording alone. seq and ack count the bytes of the connection's streams "
         "from 0.</footer></main></body></html>"
     )
+
+
+def _size(diagram: Ladder) -> str:
+    return f"max-width:{diagram.width:.0f}px;min-width:{diagram.smallest:.0f}px"
 
 
 def _bar(story: Story) -> str:
@@ -64,13 +69,14 @@ def _table(story: Story) -> str:
     return f"<table><thead><tr><th>part</th><th>time</th><th>share</th></tr></thead><tbody>{rows}</tbody></table>"
 
 
-# The picture keeps its size, so that its words can be read: on a narrow screen it scrolls. It has the colours of paper,
-# which a dark ground turns around, as the dashboard does.
+# The picture shrinks as far as its words can be read, then it scrolls, and a shadow at the edge is seen through it. It
+# has the colours of paper, which a dark ground turns around, as the dashboard does.
 STYLE = """
-:root{--ink:#1c2733;--faint:#51606f;--ground:#f4f6f8;--panel:#fff;--line:#dfe4ea;--mark:#e69f00;color-scheme:light;
+:root{--ink:#1c2733;--faint:#51606f;--ground:#f4f6f8;--panel:#fff;--line:#dfe4ea;--mark:#e69f00;
+--shade:#5b6b7c88;color-scheme:light;
 font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;color:var(--ink);background:var(--ground)}
 @media screen and (prefers-color-scheme:dark){:root{--ink:#e6ebf0;--faint:#aab6c2;--ground:#10161d;--panel:#18212b;
---line:#2b3743;--mark:#f0b44a;color-scheme:dark}figure svg{filter:invert(.89) hue-rotate(180deg)}}
+--line:#2b3743;--mark:#f0b44a;--shade:#0009;color-scheme:dark}}
 body{margin:0}main{max-width:1280px;margin:0 auto;padding:24px;box-sizing:border-box}
 h1{font-size:20px;margin:.2em 0 .4em;overflow-wrap:anywhere}
 h2{font-size:16px;margin:1.2em 0 .4em}.cause{font-size:17px;border-left:6px solid var(--mark);background:var(--panel);
@@ -79,8 +85,15 @@ table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;
 th,td{padding:4px 12px;text-align:right;border-bottom:1px solid var(--line)}
 th:first-child,td:first-child{text-align:left}
 td i{display:inline-block;width:11px;height:11px;border-radius:2px;margin-right:8px}
-figure{margin:14px 0;background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:8px;overflow-x:auto}
-figure svg{display:block;margin:auto;max-width:none}
+figure{margin:14px 0;background:linear-gradient(90deg,var(--panel) 40%,transparent),
+linear-gradient(90deg,transparent,var(--panel) 60%) 100% 0,linear-gradient(90deg,var(--shade),transparent),
+linear-gradient(90deg,transparent,var(--shade)) 100% 0,var(--panel);background-repeat:no-repeat;
+background-size:40px 100%,40px 100%,16px 100%,16px 100%,100% 100%;
+background-attachment:local,local,scroll,scroll,scroll;
+border:1px solid var(--line);border-radius:8px;padding:8px;overflow-x:auto}
+figure div{margin:auto}figure svg{display:block;width:100%;height:auto;mix-blend-mode:multiply}
 pre{background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:12px;overflow-x:auto;font-size:12px}
+@media screen and (prefers-color-scheme:dark){
+figure svg{filter:invert(1) hue-rotate(180deg);mix-blend-mode:screen}}
 .note,footer{color:var(--faint);font-size:13px}@media(max-width:640px){main{padding:10px}}
 """

@@ -29,7 +29,8 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
     if story is None:
         gap = attribution_gap(recording)
         return [back, notice("note", "This message cannot be explained.", [gap or UNKNOWN])]
-    picture = base64.b64encode(Ladder(story).draw().encode()).decode()
+    diagram = Ladder(story)
+    picture = base64.b64encode(diagram.draw().encode()).decode()
     heads = [Head("part", text=True), Head("time"), Head("share")]
     return [
         back,
@@ -41,8 +42,9 @@ def part(recording: Recording, run: str, query: dict[str, str]) -> Content:
             html.H2("Ladder"),
             # An image cannot run anything, whatever its words are.
             html.Div(html.Img(src=f"data:image/svg+xml;base64,{picture}", alt=f"Ladder diagram. {cause(story)}",
-                              className="ladder"), className="scroll", tabIndex=0, role="region",
-                     **{"aria-label": "Ladder diagram"}),
+                              className="ladder", style={"maxWidth": f"{diagram.width:.0f}px",
+                                                         "minWidth": f"{diagram.smallest:.0f}px"}),
+                     className="scroll", tabIndex=0, role="region", **{"aria-label": "Ladder diagram"}),
             html.P(html.A("Its connections while it was under way, as a capture for Wireshark", download="", href=(
                 address(f"/data/run/{run}/capture.pcapng", message=named)))),
             html.Details([html.Summary("The ladder as text"), html.Pre("\n".join(ladder(story)), tabIndex=0)]),
