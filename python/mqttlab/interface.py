@@ -28,8 +28,8 @@ from mqttlab.analysed import analysed
 from mqttlab.analysis import Analysis
 from mqttlab.errors import MqttlabError
 from mqttlab.experiments import ExperimentDirectory
-from mqttlab.metrics.flow import by_name, names, numbered
-from mqttlab.recording import NEW_TABLES, SUM_TABLES, TABLES, Recording, named
+from mqttlab.metrics.flow import by_name, numbered
+from mqttlab.recording import SUM_TABLES, TABLES, Recording, named
 from mqttlab.report import headline
 from mqttlab.report.comparison import document as comparison_document
 from mqttlab.report.experiment import document as experiment_document
@@ -93,7 +93,7 @@ class Run:
             return pl.DataFrame(schema=dict.fromkeys(MESSAGES, pl.String))
         clients = self._recording.layout["clients"].names
         rows = numbered(table, self._recording).with_columns(
-            *(by_name(column, words) for column, words in names(self._recording).items()),
+            *by_name(self._recording),
             named("publisher", clients), named("subscriber", clients), pl.col(WORDS).cast(pl.String),
             *((pl.col(f"{instant}_ns") / 1e9).alias(f"{instant}_s") for instant in INSTANTS),
             latency_ms=pl.col("latency_ns") / 1e6)
@@ -137,7 +137,7 @@ class Run:
             MqttlabError: there is no table of this name.
             RecordingError: the table cannot be read.
         """
-        known = dict.fromkeys((*TABLES, *SUM_TABLES, *NEW_TABLES))
+        known = (*TABLES, *SUM_TABLES)
         if name not in known:
             raise MqttlabError(f"a recording has no table {name!r}; it has {', '.join(known)}")
         return self._recording.table(name)
@@ -215,25 +215,31 @@ def compare(
     Args:
         first: the reference: a run, the directory of a recording or of several, a pattern, or a point of an experiment
             (``runs/NAME#12``), as on the command line.
-        second: the other side.
+        second: the other side. Where one side is a stage of a run, that stage of the other one is taken.
         tolerance_percent: differences below this are none.
 
     Raises:
         ComparisonError: the runs cannot be compared.
         RecordingError: one of them is no recording.
     """
-    sides = [comparison.gather(str(one.directory if isinstance(one, Run) else one)) for one in (first, second)]
-    stages = {one._recording.stage for one in (first, second) if isinstance(one, Run)}
-    [stage] = stages if len(stages) == 1 else [None]
-    if stage is not None:
-        sides = comparison.of_stage(sides, stage)
-    made = comparison.compare(*sides, tolerance_percent=tolerance_percent)
+    stages = {one._recording.stage for one in (first, second) if isinstance(one, Run)} - {None}
+    if len(stages) > 1:
+        raise comparison.ComparisonError(f"two stages, {' and '.join(map(str, stages))}, are no sides of a comparison; "
+                                         "take one stage of both runs")
+    made = comparison.compare(_side(first), _side(second), tolerance_percent=tolerance_percent,
+                              stage=next(iter(stages), None))
     said, data = comparison_document(made), made.data(by_message=False)
     return Comparison(
         answer=said["answer"], basis=said["basis"], cautions=said["cautions"],
         headlines=pl.DataFrame(said["headlines"], schema_overrides=PERCENT, infer_schema_length=None),
         metrics=pl.DataFrame(data["metrics"], infer_schema_length=None),
         quantiles=pl.DataFrame([{name: row[name] for name in QUANTILES} for row in data["quantiles"]], QUANTILES))
+
+
+def _side(one: Run | str | Path) -> comparison.Side:
+    if isinstance(one, Run):
+        return comparison.Side(one.directory.name, (one._recording,))
+    return comparison.gather(str(one))
 
 
 def experiment(directory: str | Path) -> Experiment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -76,6 +77,21 @@ def test_runs_are_compared_as_the_command_compares_them(tmp_path: Path) -> None:
     assert "latency_ms_p50" in differs and found[0].metrics.height > 10
     with pytest.raises(mqttlab.MqttlabError):
         run.compare(tmp_path / "nowhere")
+
+
+def test_a_stage_of_one_run_is_compared_with_that_stage_of_the_other(tmp_path: Path) -> None:
+    halves = {"warm_up": "200 ms", "stages": [{"name": "calm", "for": "1 s"}, {"name": "busy", "for": "2 s"}],
+              "cool_down": "10 s"}
+    for name, seed in (("first", 1), ("second", 2)):
+        simulated(scenario(STATE, phases=halves, seed=seed), tmp_path / name)
+    first, second = (mqttlab.open(tmp_path / name) for name in ("first", "second"))
+    said = json.loads(command("compare", tmp_path / "first", tmp_path / "second", "--stage", "busy", "--json").stdout)
+    for other in (second, second.stage("busy"), tmp_path / "second"):
+        found = first.stage("busy").compare(other)
+        assert found.answer == said["answer"] and found.metrics.height == len(said["metrics"])
+    assert first.compare(second.stage("busy")).answer == said["answer"]
+    with pytest.raises(mqttlab.MqttlabError, match="two stages, .* take one stage of both runs"):
+        first.stage("busy").compare(second.stage("calm"))
 
 
 def test_an_experiment_has_its_tables(tmp_path: Path) -> None:

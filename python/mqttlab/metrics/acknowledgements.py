@@ -21,9 +21,8 @@ from mqttlab.metrics import sums
 from mqttlab.metrics.application import has_messages, measured
 from mqttlab.metrics.flow import FLOW, Key, key_of
 from mqttlab.metrics.network import round_trips
-from mqttlab.metrics.quantiles import QUANTILES, Bounded, Latency, latencies
+from mqttlab.metrics.quantiles import QUANTILES, Bounded, Latency, bounds, latencies
 from mqttlab.recording import Recording
-from mqttlab.statistics import quantile_intervals
 
 PACKETS = {1: "PUBACK", 2: "PUBCOMP"}
 """The last acknowledgement of a message, by QoS."""
@@ -74,12 +73,9 @@ def _of_messages(recording: Recording) -> dict[Key, Acknowledgements]:
 def _latencies(took_ms: NDArray[np.float64]) -> dict[str, Latency]:
     if not took_ms.size:
         return latencies(dict.fromkeys(QUANTILES, NOT_KNOWN), None, 0)
-    shares = list(QUANTILES.values())
-    values = np.quantile(took_ms, shares).tolist()
-    intervals = quantile_intervals(took_ms, shares, correlated=True)
+    values, between = np.quantile(took_ms, list(QUANTILES.values())).tolist(), bounds(took_ms)
     largest = float(took_ms.max())
-    return latencies({name: (value, _finite(one.low), _finite(one.high))
-                      for name, value, one in zip(QUANTILES, values, intervals, strict=True)},
+    return latencies({name: (value, *between[name]) for name, value in zip(QUANTILES, values, strict=True)},
                      largest, took_ms.size, int(np.count_nonzero(took_ms == largest)))
 
 
@@ -108,7 +104,3 @@ def round_trips_to_broker(recording: Recording) -> dict[str, RoundTrips]:
     told = found.drop_nulls().group_by("group").agg(
         p50=pl.col("rtt_ms").quantile(0.5, "linear"), p95=pl.col("rtt_ms").quantile(0.95, "linear"), count=pl.len())
     return {str(group): RoundTrips(p50=p50, p95=p95, count=count) for group, p50, p95, count in told.rows()}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

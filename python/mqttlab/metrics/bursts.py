@@ -46,7 +46,7 @@ def burst_times(recording: Recording) -> pl.DataFrame:
         return pl.DataFrame()
     taken = _in_bursts(recording, sizes)
     arrived = pl.col("received_ns").filter(pl.col("fate") == "delivered")
-    return (
+    times = (
         taken.group_by(*FLOW, "publisher", "subscriber", "burst")
         .agg(
             measured=is_measured(recording).all(),
@@ -56,6 +56,7 @@ def burst_times(recording: Recording) -> pl.DataFrame:
         )
         .filter("measured")
     )
+    return publications_named(times, recording)
 
 
 def _sizes(plan: StoredPlan) -> dict[tuple[str, int | None], int]:
@@ -84,7 +85,7 @@ def _in_bursts(recording: Recording, sizes: dict[tuple[str, int | None], int]) -
     alone = pl.col("publication").is_null()
     theirs = theirs.with_columns(
         burst=pl.when(alone).then(pl.col("sequence").cast(pl.Int64)).otherwise(place) // pl.col("size"))
-    return publications_named(theirs.filter(pl.col("fate").is_in(EXPECTED)), recording)
+    return theirs.filter(pl.col("fate").is_in(EXPECTED))
 
 
 def _statistics(what: str) -> dict[str, pl.Expr]:

@@ -7,8 +7,8 @@ of a run's are numbered, in the order of the scenario.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -26,6 +26,11 @@ class Key(NamedTuple):
     publication: str | None
     subscribers: str | None
     qos: int | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Key:
+        """The flow of a table's row that has it by name."""
+        return cls(*(row[name] for name in FLOW))
 
 
 def shown(table: pl.DataFrame) -> tuple[str, ...]:
@@ -77,26 +82,26 @@ def names(recording: Recording) -> dict[str, list[str]]:
 
 def with_names(table: pl.DataFrame, recording: Recording) -> pl.DataFrame:
     """A small table with the groups and publications of its flows by name."""
-    return table.with_columns(by_name(column, words) for column, words in names(recording).items()
-                              if column in table.columns)
+    return table.with_columns(by_name(recording, table.columns))
 
 
-def by_name(column: str, words: Sequence[str]) -> pl.Expr:
+def by_name(recording: Recording, columns: Sequence[str] = FLOW) -> list[pl.Expr]:
+    """Those of these columns that have numbers of groups or publications, as names."""
+    return [_named(column, words) for column, words in names(recording).items() if column in columns]
+
+
+def _named(column: str, words: Sequence[str]) -> pl.Expr:
     """A column of numbers as names, of which there may be none."""
     return named(column, words) if words else pl.lit(None, pl.String).alias(column)
 
 
 def publications_named(table: pl.DataFrame, recording: Recording) -> pl.DataFrame:
-    """A small table that has groups by name and the publications of each numbered, with these by name."""
+    """A table that has groups by name and the publications of each numbered, with these by name."""
     words, before = _publications(recording)
     places = dict(zip(group_names(recording), before, strict=True))
-
-    def name(group: str | None, number: int | None) -> str | None:
-        first = places.get(group or "")
-        return None if first is None or number is None else words[first + number]
-
-    rows = table.select(pl.col("publisher_group").cast(pl.String), "publication").rows()
-    return table.with_columns(publication=pl.Series([name(*row) for row in rows], dtype=pl.String))
+    first = pl.col("publisher_group").cast(pl.String).replace_strict(places, default=None, return_dtype=pl.UInt16)
+    return table.with_columns(publication=first + pl.col("publication").cast(pl.UInt16)).with_columns(
+        _named("publication", words))
 
 
 def key_of(row: Sequence[int | None], recording: Recording) -> Key:

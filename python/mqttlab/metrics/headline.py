@@ -32,11 +32,10 @@ from mqttlab.metrics.energy import energy
 from mqttlab.metrics.flow import FLOW, Key, key_of
 from mqttlab.metrics.kept_wills import Wills, broken_wills
 from mqttlab.metrics.promises import Broken, broken
-from mqttlab.metrics.quantiles import QUANTILES, Bounded, Latency, latencies
+from mqttlab.metrics.quantiles import QUANTILES, Bounded, Latency, bounds, latencies
 from mqttlab.metrics.stored_copies import StoredCopies, stored_copies
 from mqttlab.metrics.window import measurement
 from mqttlab.recording import Recording
-from mqttlab.statistics import quantile_intervals
 
 TYPICAL, SLOWEST = "p0–50", "p99–100"
 NAGLE = ("sender_nagle_ns", "broker_nagle_ns")
@@ -296,7 +295,7 @@ def _with_loss_events(recording: Recording, flows: list[Flow]) -> list[Flow]:
 
 def _with_copies(recording: Recording, flows: list[Flow], table: pl.DataFrame) -> list[Flow]:
     """Only where something came more than once packets are looked through."""
-    extra = {Key(*(row[name] for name in FLOW)): row["duplicates"] for row in table.rows(named=True)}
+    extra = {Key.of(row): row["duplicates"] for row in table.rows(named=True)}
     if not any(extra.values()):
         return flows
     found = {} if sums.is_summed(recording) else copies(recording)
@@ -352,7 +351,7 @@ def _late_after(recording: Recording, *groups: str | None) -> int | None:
 
 def _flow(row: dict[str, Any], causes: dict[Key, tuple[Cause, ...]], timed: dict[Key, _Timed], parts: pl.DataFrame,
           declined: set[str]) -> Flow:
-    key = Key(*(row[name] for name in FLOW))
+    key = Key.of(row)
     # Sums have no single latencies, and one of each delivery.
     known = timed.get(key) or _Timed(n=row["messages_delivered"], alike=None, bounds={})
     quantiles: dict[str, Bounded] = {name: (row[f"latency_ms_{name}"], *known.bounds.get(name, (None, None)))
@@ -378,7 +377,7 @@ def _causes(recording: Recording) -> dict[Key, tuple[Cause, ...]]:
         for row in sums.absent(recording, FLOW).rows(named=True):
             why = Cause(words=fates.in_words(row["fate"], row["cause"], refused.get(row["publisher_group"], "")),
                         count=row["count"])
-            of_sums.setdefault(Key(*(row[name] for name in FLOW)), []).append(why)
+            of_sums.setdefault(Key.of(row), []).append(why)
         return {key: tuple(told) for key, told in of_sums.items()}
     missing = measured(recording).filter(EXPECTED, ~FIRST_DELIVERY).group_by(*FLOW, "fate", "cause").agg(
         count=pl.len())
@@ -404,22 +403,9 @@ class _Timed:
 
 
 def _timed(recording: Recording) -> dict[Key, _Timed]:
-    """Of each flow how many latencies there are, and of its quantiles the 95 % interval: order statistics of as many
-    independent latencies as these, which share queues and losses with their neighbours, are worth
-    (docs/explanation/statistics.md)."""
-    found = {}
-    for key, its in flow_latencies(recording):
-        if len(its):
-            told = quantile_intervals(its.to_numpy(), list(QUANTILES.values()), correlated=True)
-            found[key] = _Timed(n=len(its), alike=int((its == its.max()).sum()), bounds={
-                name: (_finite(one.low), _finite(one.high)) for name, one in zip(QUANTILES, told, strict=True)})
-        else:
-            found[key] = _Timed(n=0, alike=None, bounds={})
-    return found
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    """What latencies say of each flow."""
+    return {key: _Timed(n=len(its), alike=int((its == its.max()).sum()), bounds=bounds(its.to_numpy())) if len(its) else
+            _Timed(n=0, alike=None, bounds={}) for key, its in flow_latencies(recording)}
 
 
 def _of_flow(parts: pl.DataFrame, key: Key) -> pl.DataFrame:

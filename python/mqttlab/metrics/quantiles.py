@@ -6,10 +6,15 @@ as of publishers in step: one instant of their schedule decides then, and not ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mqttlab.samples import FEWEST, fewest
+from mqttlab.statistics import quantile_intervals
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 """What headlines have of latencies, by name."""
@@ -37,6 +42,21 @@ class Latency:
     def is_quantile(self) -> bool:
         """Whether the latencies tell it: they are enough, and not all equal from its rank on."""
         return self.enough and self.alike is None
+
+
+def bounds(samples: NDArray[np.float64]) -> dict[str, tuple[float | None, float | None]]:
+    """Of each quantile of some latencies the 95 % interval, by name: order statistics of as many independent latencies
+    as these, which share queues and losses with their neighbours, are worth (docs/explanation/statistics.md).
+
+    Args:
+        samples: in ms, in the order of sending; at least one.
+    """
+    told = quantile_intervals(samples, list(QUANTILES.values()), correlated=True)
+    return {name: (_finite(one.low), _finite(one.high)) for name, one in zip(QUANTILES, told, strict=True)}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def latencies(

@@ -74,8 +74,8 @@ def _of_messages(flow: metrics.Flow) -> list[Card]:
     lost = percent(flow.undelivered_percent)
     found.append(Card(value=lost, unit="", title="not delivered",
                       more=f"{number(flow.delivered)} of {number(flow.wanted)} delivered"))
-    if words := headline.late(flow):
-        share, _, than = words.partition(" came ")
+    if late := headline.late_parts(flow):
+        share, than = late
         found.append(Card(value=share, unit="", title=f"came {than}",
                           more=f"{number(flow.late)} of {number(flow.delivered - flow.untold)} deliveries"))
     return [*found, Card(value=number(flow.per_s, 3), unit="/s", title="deliveries", more=headline.sent(flow))]
@@ -170,7 +170,7 @@ def flow_rows(flows: list[metrics.Flow]) -> list[tuple[str, ...]]:
     return [(headline.title(flow), cell(flow.latency["p99"]), percent(flow.undelivered_percent),
              *(cell(flow.latency[name]) for name in ("p95", "p50")), milliseconds(flow.latency["max"].value),
              number(flow.left), number(flow.per_s, 3), number(flow.disconnects),
-             *((headline.late(flow).replace(" came ", " ") or "–") for _ in late))
+             *((" ".join(headline.late_parts(flow)) or "–") for _ in late))
             for flow in headline.shown(flows, FLOWS_SHOWN)]
 
 

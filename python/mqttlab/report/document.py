@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,7 @@ def document(recording: Recording) -> dict[str, Any]:
         "run_id": recording.run_id,
         "name": recording.name,
         "backend": plan.get("backend"),
-        # Nothing of an import is drawn; its plan has the number 0.
-        "seed": None if "sources" in plan else plan.get("seed"),
+        "seed": _seed(plan),
         "started_at": recording.run.get("started_at"),
         "status": str(recording.run.get("status", "complete")),
         "verdict": word,
@@ -49,7 +49,12 @@ def ended(directory: Path, status: str, reason: str | None) -> dict[str, Any]:
     return {
         "schema": OUTPUT_SCHEMA, "recording": None if status == "failed" else str(directory),
         "run_id": None, "name": plan.get("name"), "backend": plan.get("backend"),
-        "seed": None if "sources" in plan else plan.get("seed"), "started_at": None, "status": status,
+        "seed": _seed(plan), "started_at": None, "status": status,
         "verdict": "incomplete" if status == "incomplete" else None, "reasons": [reason or ""], "not_recorded": [],
         "headline": None, "stages": [], "disconnections": [], "answers": [], "members": [], "metrics": [],
     }
+
+
+def _seed(plan: Mapping[str, Any]) -> Any:
+    # Nothing of an import is drawn; its plan has the number 0.
+    return None if "sources" in plan else plan.get("seed")

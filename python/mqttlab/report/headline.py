@@ -449,11 +449,16 @@ def undelivered(flow: Flow) -> str:
 
 def late(flow: Flow) -> str:
     """How many of the deliveries came later than ``late_after``; empty where no group says so, or nothing came."""
+    return " came ".join(late_parts(flow))
+
+
+def late_parts(flow: Flow) -> tuple[str, ...]:
+    """The share of the deliveries, and later than what they came; nothing where no group says so, or nothing came."""
     timed = flow.delivered - flow.untold
     if flow.late_after_ns is None or timed <= 0:
-        return ""
+        return ()
     share = "all" if flow.late == timed else percent(100 * flow.late / timed) if flow.late else "none"
-    return f"{share} came later than {duration(flow.late_after_ns)}"
+    return share, f"later than {duration(flow.late_after_ns)}"
 
 
 def kilobytes(told: Bytes, short: str = "") -> str:

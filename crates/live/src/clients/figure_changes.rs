@@ -58,13 +58,13 @@ impl FigureChanges {
 
     /// A client's server has accepted its connection.
     pub(super) fn accepted(&mut self, shared: &FleetContext, client: u32) {
-        self.receptions[shared.plan.groups[shared.group_of(client)].connects_to].accepted += 1;
+        self.receptions[server_of(shared, client)].accepted += 1;
     }
 
     /// A client's attempt to connect has ended before its server accepted it.
     pub(super) fn turned_down(&mut self, shared: &FleetContext, client: u32, now: Instant, why: &str) {
         if self.turned_down.insert(client) {
-            let reception = &mut self.receptions[shared.plan.groups[shared.group_of(client)].connects_to];
+            let reception = &mut self.receptions[server_of(shared, client)];
             reception.turned_down += 1;
             reception.since.get_or_insert(now);
             why.clone_into(&mut reception.why);
@@ -73,7 +73,7 @@ impl FigureChanges {
 
     /// The server must answer this message.
     pub(super) fn asked(&mut self, shared: &FleetContext, row: &Sent) {
-        let server = shared.plan.groups[shared.group_of(row.publisher)].connects_to;
+        let server = server_of(shared, row.publisher);
         if row.qos > 0 {
             self.servers[server].asked = Some(row.sent);
         } else if shared.directory.deliveries(row) > 0 {
@@ -140,4 +140,9 @@ fn add(figure: &AtomicU64, change: u64) {
     if change != 0 {
         figure.fetch_add(change, Relaxed);
     }
+}
+
+/// The server that a client connects to.
+fn server_of(shared: &FleetContext, client: u32) -> usize {
+    shared.plan.groups[shared.group_of(client)].connects_to
 }

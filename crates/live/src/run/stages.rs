@@ -168,9 +168,14 @@ impl Stages<'_, '_> {
     /// Ends a run whose clients a server elsewhere does not accept: all that follows would wait for nothing.
     fn find_unserved(&self, now: Instant, is_over: bool) -> Result<(), Interruption> {
         for (index, counters) in self.control.figures.receptions.iter().enumerate() {
+            let reception = counters.reception();
+            // Asked in each turn: what follows is worked out only where there may be something to say.
+            if reception.accepted > 0 || reception.since.is_none() && !is_over {
+                continue;
+            }
             let clients = reception::clients_of(self.plan, index, self.control.share);
             let place = reception::place_of(self.plan, index);
-            if let Some(words) = counters.reception().problem(place, clients, now, is_over) {
+            if let Some(words) = reception.problem(place, clients, now, is_over) {
                 return Err(Interruption::Server(words));
             }
         }

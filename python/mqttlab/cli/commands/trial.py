@@ -104,6 +104,7 @@ def try_(
       mqttlab try --clients 50 --network lte-m --nat 2min --set groups[0].publish.retain=true --simulate
     """
     from mqttlab.cli.trial import show_trial, trial_of
+    from mqttlab.scenario.transport import TRANSPORTS
 
     if save is not None:
         writable_file(save, "--save")
@@ -120,8 +121,8 @@ def try_(
         raise UsageError("--broker names a broker that runs, which cannot be simulated; leave --simulate out")
     if "ca" in written and "broker" not in written:
         raise UsageError("--ca goes with --broker; the broker of a run has certificates of its own")
-    layers = written.get("transport", "tcp").split(",")
-    if "broker" in written and "ca" not in written and not {"tls", "wss", "mqtts"}.isdisjoint(layers):
+    over_tls = any("tls" in TRANSPORTS.get(name, ()) for name in written.get("transport", "tcp").split(","))
+    if "broker" in written and "ca" not in written and over_tls:
         raise UsageError("--transport over TLS needs --ca with --broker: a PEM file with the authorities to trust, "
                          "such as /etc/ssl/certs/ca-certificates.crt")
     trial = trial_of(shape, simulate, written, overrides_of(settings, None))

@@ -28,7 +28,7 @@ from mqttlab.metrics.attribution.evidence import Evidence, evidence
 from mqttlab.metrics.attribution.intervals import intervals
 from mqttlab.metrics.attribution.silent import silent_groups
 from mqttlab.metrics.catalogue import PARTS
-from mqttlab.metrics.flow import FLOW, by_name, names, numbered
+from mqttlab.metrics.flow import FLOW, by_name, numbered
 from mqttlab.metrics.window import MEASURED, is_measured
 from mqttlab.recording import Recording
 
@@ -91,7 +91,7 @@ def attribution_parts(recording: Recording, rows: int) -> Iterator[pl.LazyFrame]
 def _who(recording: Recording, first: int = 0, length: int | None = None) -> pl.LazyFrame:
     """The deliveries of all messages, or of so many rows of them, and whose they are."""
     told = numbered(_delivered(recording, first, length), recording)
-    return told.with_columns(by_name(*known) for known in names(recording).items()).select(COLUMNS)
+    return told.with_columns(by_name(recording)).select(COLUMNS)
 
 
 def has_deliveries(recording: Recording) -> bool:
