@@ -165,8 +165,16 @@ def _interval(plan: Plan) -> str:
 
 
 def _broker(plan: Plan) -> str:
-    return _joined([" ".join(filter(None, (str(server.get("kind", "")).capitalize(), server.get("version") or "")))
-                    for server in plan.get("servers", []) if "broker" in (server.get("role") or {"broker": 0})])
+    return _joined([_called(server) for server in plan.get("servers", []) if "broker" in (
+        server.get("role") or {"broker": 0})])
+
+
+def _called(server: Plan) -> str:
+    """A broker's kind and version; where it is of one elsewhere, its address."""
+    if server.get("kind") == "external" and server.get("endpoints"):
+        first = server["endpoints"][0]
+        return f"the broker at {first.get('address')}:{first.get('port')}"
+    return " ".join(filter(None, (str(server.get("kind", "")).capitalize(), server.get("version") or "")))
 
 
 def _keep_alive(plan: Plan) -> str:
@@ -246,4 +254,4 @@ GROUP = re.compile(r"groups\[([^\]]*)\]")
 ARTICLE = re.compile(r"^(each behind its own|sharing one|behind one) ")
 # Names, and what only says where and how long: no difference between the things compared.
 NAMES = re.compile(r"\.name$|\.topic$|\.filter$|\.host$|\.between|^tags|^description|^recording|^thresholds"
-                   r"|^repetitions|(?<!tcp)\.host\b|^hosts|client_id")
+                   r"|^repetitions|(?<!tcp)\.host\b|^hosts|client_id|\.username\b|\.password\b")
