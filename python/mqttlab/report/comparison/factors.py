@@ -130,10 +130,18 @@ def _transport(plan: Plan) -> str:
         transport = group.get("transport") or {}
         kind = transport if isinstance(transport, str) else next(iter(transport), "")
         options = {} if isinstance(transport, str) else transport.get(kind)
-        layers = [layer for layer in ("tls", "websocket") if (options or {}).get(layer)]
-        found.append({"tls": "TLS", "websocket": "WebSocket", "tls, websocket": "WebSocket over TLS"}.get(
-            ", ".join(layers), f"plain {kind.upper()}" if not layers else ", ".join(layers)) if kind else "")
+        tls, websocket = ((options or {}).get(layer) for layer in ("tls", "websocket"))
+        layers = [*(["WebSocket"] if websocket else []), *([_tls(tls)] if tls else [])]
+        found.append((" over ".join(layers) or f"plain {kind.upper()}") if kind else "")
     return _joined(found)
+
+
+def _tls(options: Mapping[str, Any]) -> str:
+    """TLS with its version, and what clients do otherwise than they do when nothing is said."""
+    words = f"TLS {options['version']}" if options.get("version") else "TLS"
+    if options.get("resumption") is False:
+        words += " without resumption"
+    return words + (" with clients' certificates" if options.get("client_certificate") else "")
 
 
 def _qos(plan: Plan) -> str:
