@@ -79,13 +79,14 @@ def _extremes(name: str, response: Response, points: Sequence[Point], *, several
     first, last = ordered[0], ordered[-1]
     alike = [point for point in ordered if point is first or (several and not _is_apart(first, point, response))]
     ends = [latency_in_words(point.mean(response)) for point in (first, alike[-1])]
+    between = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
     if alike[-1] is last:
-        return f"no difference of {name} is shown ({ends[0]} to {ends[1]})"
+        return f"no difference of {name} is shown ({between})"
     if len(alike) == 1:
         lowest = f"{first} ({ends[0]})"
     else:
         named = " and ".join(map(str, alike)) if len(alike) <= NAMED else f"{first} and {len(alike) - 1} more"
-        lowest = f"{named}, which are not told apart ({ends[0]} to {ends[1]}),"
+        lowest = f"{named}, which are not told apart ({between}),"
     return f"{name} is lowest with {lowest} and highest with {last} ({latency_in_words(last.mean(response))})"
 
 
