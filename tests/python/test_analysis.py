@@ -175,6 +175,21 @@ def test_of_those_that_are_as_good_the_cheapest_is_chosen(
     assert (row.best.word if row.best else None) == word
 
 
+def test_chance_does_not_choose_another_level_in_each_environment() -> None:
+    """Of two that no run tells apart, and that cost the same, each was the best in some places."""
+    rows = [_row({"qos": qos, "loss": loss}, 2 * place + int(qos), block, 10 * block + place, "latency_ms_mean",
+                 100 * noise[block] * (1.004 if (int(qos) + place) % 2 else 1.0), "ms")
+            for place, loss in enumerate(LOSS.levels[:4]) for qos, noise in (("0", NOISE), ("1", AGAIN))
+            for block in range(5)]
+    tidy = pl.DataFrame(rows, schema_overrides={"scope_name": pl.String})
+    factors = (replace(QOS, levels=("0", "1"), values=QOS.values[:2]),
+               replace(LOSS, levels=LOSS.levels[:4], values=LOSS.values[:4]))
+    found = analyse(replace(ASKED, factors=factors, reference="0"), tidy)
+    assert found.recommendations is not None and len(found.recommendations.rows) == 4
+    assert len({str(row.choice) for row in found.recommendations.rows}) == 1
+    assert any(said.startswith("Choose qos ") and "in all 4 cases of loss" in said for said in answer(found).sentences)
+
+
 def test_a_choice_that_breaks_a_threshold_is_not_taken_for_its_cost() -> None:
     design = ExperimentDesign(name="ways", factors=(TRANSPORT,), reference="0")
     broken = Judged(threshold="energy", point="transport tcp", key="0", verdict="broken", words="")

@@ -74,6 +74,16 @@ def test_an_option_with_several_values_compares_them(tmp_path: Path) -> None:
     assert load_scenario(tmp_path / "qos-scenario.toml").backend == "sim"
 
 
+def test_points_that_runs_do_not_tell_apart_are_no_extremes(tmp_path: Path) -> None:
+    load = "--clients 2 --every 1s --delay 50ms --repetitions 3 --json"
+    done = attempt(f"{load} --qos 0,1,2 {QUICK.replace('1s', '30s')}", tmp_path)
+    found = json.loads(done.stdout)["answer"]
+    assert "is lowest with qos 0 and qos 1, which are not told apart (" in found and "highest with qos 2 (" in found
+    assert ("; fewest bytes up with qos 0, " in found and " % more with qos 2 (" in found) or "times as many" in found
+    done = attempt(f"{load} --mqtt 3.1,3.1.1,5 {QUICK.replace('1s', '30s')}", tmp_path)
+    assert json.loads(done.stdout)["answer"].startswith("no difference of p")
+
+
 def test_values_of_two_options_are_combined_and_figures_agree_with_the_runs(tmp_path: Path) -> None:
     done = attempt(f"--clients 1,2 --rate 20/s --network lte,nb-iot --repetitions 1 --json {QUICK}", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -3,12 +3,14 @@
 The rule: of the choices that deliver enough (the upper confidence limit of the mean undelivered share is at most the
 limit, where it was measured), the one with the best mean of the objective, the first response, is looked for. Others
 are as good where the difference is equivalent to none within the margin of the verdicts, or where the runs do not
-tell it from none (Holm). Of all these the cheapest is chosen. Its certainty is the share of 2,000 experiments, drawn
+tell it from none (Holm). Of all these the cheapest is chosen; of several as cheap the one that is so in most
+environments, so that chance does not choose another in each. Its certainty is the share of 2,000 experiments, drawn
 from the blocks with replacement, in which it delivers enough and no other is better by more than the margin.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -107,10 +109,12 @@ def recommend(
               if each.metric == metric and each.scope == objective.scope]
     lost = next(iter(shares), None)
     beside = weighed or Weighed(margin=design.margin)
-    rows = [_row(design, objective, lost, place, choices, beside) for place in combinations(environment)]
-    known = tuple(row for row in rows if row is not None)
-    if not known:
+    found = [_place(design, objective, lost, place, choices, beside) for place in combinations(environment)]
+    places = [place for place in found if place is not None]
+    if not places:
         return None
+    often = Counter(choice for place in places for choice in place.alike)
+    known = tuple(_row(design, objective, place, often, beside) for place in places)
     fate = "leave undelivered" if lost is not None and lost.metric == SHARES[0] else "lose"
     limit = (f"of the choices that {fate} at most {plain(design.lost_most_percent)} % of the messages, take"
              if lost is not None else "take")
@@ -122,43 +126,85 @@ def recommend(
         "the runs are drawn again at random."))
 
 
-def _row(
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """An environment, with what may be chosen in it."""
+
+    environment: dict[str, str]
+    names: tuple[str, ...]
+    """Of the factors that are choices."""
+    here: list[PointEstimate]
+    allowed: list[PointEstimate]
+    """Those that deliver enough."""
+    losses: dict[str, PointEstimate]
+    best: PointEstimate | None
+    as_good: dict[str, AsGood]
+    """By key, others than the best one."""
+    cheapest: list[PointEstimate]
+    """Of the best one and those that are as good."""
+
+    @property
+    def alike(self) -> list[tuple[str, ...]]:
+        """Their choices."""
+        return [self.choice(point) for point in self.cheapest]
+
+    def choice(self, point: PointEstimate) -> tuple[str, ...]:
+        """What tells it from the others of its environment."""
+        return tuple(point.levels[name] for name in self.names)
+
+
+def _place(
     design: ExperimentDesign, objective: Response, lost: Response | None, place: dict[str, str],
     choices: Sequence[Factor], weighed: Weighed,
-) -> Recommendation | None:
+) -> _Place | None:
     here = [point for point in objective.points if place.items() <= point.levels.items()]
     if len(here) < 2:
         return None
     losses = {point.key: point for point in lost.points} if lost else {}
     allowed = [point for point in here if _acceptable(losses.get(point.key), design.lost_most_percent)]
-    names = [factor.name for factor in choices]
-    if not allowed:
-        return Recommendation(environment=place, choice=None, objective=None, certainty=None, as_good=(),
-                              refused=len(here))
+    names = tuple(factor.name for factor in choices)
+    best, as_good, least = None, dict[str, AsGood](), list[PointEstimate]()
+    if allowed:
+        sign = 1 if objective.better == "lower" else -1
+        best = min(allowed, key=lambda point: sign * point.interval.estimate)
+        as_good = _as_good(design, objective, best, [point for point in allowed if point is not best], names)
+        least = _cheapest(
+            design, best, [point for point in allowed if point is best or point.key in as_good], weighed)
+    return _Place(environment=place, names=names, here=here, allowed=allowed, losses=losses, best=best,
+                  as_good=as_good, cheapest=least)
+
+
+def _row(
+    design: ExperimentDesign, objective: Response, place: _Place, often: Counter[tuple[str, ...]], weighed: Weighed,
+) -> Recommendation:
+    best, as_good = place.best, place.as_good
+    refused = len(place.here) - len(place.allowed)
+    if best is None:
+        return Recommendation(environment=place.environment, choice=None, objective=None, certainty=None, as_good=(),
+                              refused=refused)
     sign = 1 if objective.better == "lower" else -1
-    best = min(allowed, key=lambda point: sign * point.interval.estimate)
-    as_good = _as_good(design, objective, best, [point for point in allowed if point is not best], names)
-    chosen = _cheapest(design, best, [point for point in allowed if point is best or point.key in as_good], weighed)
-    worse = [point for point in allowed if point is not best and point.key not in as_good
+    chosen = min(place.cheapest, key=lambda point: (
+        -often[place.choice(point)], abs(point.interval.estimate - best.interval.estimate)))
+    worse = [point for point in place.allowed if point is not best and point.key not in as_good
              and (point.key not in weighed.broken or chosen.key in weighed.broken)]
     fewest = cheapest(weighed.costs, [chosen.key, *(point.key for point in worse)], weighed.margin)
-    others = {point.key: each for point in allowed if (each := as_good.get(point.key)) and point is not chosen}
+    others = {point.key: each for point in place.allowed if (each := as_good.get(point.key)) and point is not chosen}
     leader = None
     if chosen is not best:
-        leader = AsGood(levels=_levels(best, names), estimate=best.interval.estimate, word=as_good[chosen.key].word,
-                        runs_needed=as_good[chosen.key].runs_needed)
+        leader = AsGood(levels=_levels(best, place.names), estimate=best.interval.estimate,
+                        word=as_good[chosen.key].word, runs_needed=as_good[chosen.key].runs_needed)
         others = {best.key: leader, **others}
     return Recommendation(
-        environment=place, choice=_levels(chosen, names), objective=chosen.interval, best=leader,
-        certainty=_certainty(here, losses, chosen, sign, design), refused=len(here) - len(allowed),
+        environment=place.environment, choice=_levels(chosen, place.names), objective=chosen.interval, best=leader,
+        certainty=_certainty(place.here, place.losses, chosen, sign, design), refused=refused,
         as_good=tuple(others.values()), cheaper=None if chosen.key in fewest else next(
-            _levels(point, names) for point in worse if point.key in fewest))
+            _levels(point, place.names) for point in worse if point.key in fewest))
 
 
 def _cheapest(
     design: ExperimentDesign, best: PointEstimate, good: Sequence[PointEstimate], weighed: Weighed,
-) -> PointEstimate:
-    """Of those that are as good the cheapest, and of these the best one; what breaks a threshold comes last.
+) -> list[PointEstimate]:
+    """Of those that are as good the cheapest ones; what breaks a threshold comes last.
 
     One run tells nothing of chance: what has only one is not taken for its cost if it lies beyond the margin.
     """
@@ -167,8 +213,7 @@ def _cheapest(
     held = [point for point in good if point.key not in weighed.broken]
     left = [point for point in held or good if point not in far] or held or list(good)
     fewest = cheapest(weighed.costs, [point.key for point in left], weighed.margin)
-    return min((point for point in left if point.key in fewest),
-               key=lambda point: abs(point.interval.estimate - best.interval.estimate))
+    return [point for point in left if point.key in fewest]
 
 
 def _levels(point: PointEstimate, names: Sequence[str]) -> dict[str, str]:

@@ -98,19 +98,23 @@ def words(of: Change, less: str, more: str, figure: Callable[[float | None], str
     if of.word == "one run":
         return by(of.ratio, less, more)
     if of.word == "undecided":
-        return f"no difference shown ({figure(first)} and {figure(second)}{_and(interval(of))})"
+        # In the order of the sentence, which begins with the second.
+        return f"no difference shown ({figure(second)} against {figure(first)}{_and(interval(of))})"
     if of.word == "same":
         return f"the same {interval(of)}".rstrip()
     return f"{by(of.ratio, less, more)} {interval(of)}".rstrip()
 
 
 def interval(of: Change) -> str:
-    """The interval in per cent of the first; empty where there is none."""
-    if of.low is None or of.high is None:
+    """The interval in per cent of the first; empty where there is none, or where it is so wide that a number without
+    sign would be negative in it: two runs that scatter may tell no more."""
+    if of.low is None or of.high is None or of.low <= 0:
         return ""
     low, high = 100 * (of.low - 1), 100 * (of.high - 1)
     digits = 1 if round(low) == round(high) and low != high else 0
-    return f"({_signed(low, digits)} … {_signed(high, digits)} %)"
+    ends = [_signed(end, digits) for end in (low, high)]
+    # Simulations without chance have no width.
+    return f"({ends[0]} … {ends[1]} %)" if ends[0] != ends[1] else ""
 
 
 def by(ratio: float, less: str, more: str) -> str:

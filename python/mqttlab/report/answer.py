@@ -166,7 +166,8 @@ def _table(flows: list[Flow]) -> list[str]:
         rows += _labelled(label, said, 2)
     if (left := len(not_kept) - APART) > 0:
         rows += _labelled("", f"{counted(left, 'more promise')} not kept: --full", 1)
-    return [*rows, *(_labelled("time", f"{_short(headline.title(worst))}: {words[-1]}", 2) if words else [])]
+    # Its name may take a line.
+    return [*rows, *(_labelled("time", f"{_short(headline.title(worst))}: {words[-1]}", 3) if words else [])]
 
 
 def _late(flows: list[Flow]) -> list[str]:

@@ -116,10 +116,11 @@ def told(recording: Recording) -> Told:
     word, reasons = verdict(recording)
     short = _short(recording)
     line, rest = _timing(recording, word, reasons)
-    if short and word == "valid":
-        line += f"; rates and {metrics.DEVICE_RATE} are of {short} only"
     parts = (f"{label}: {words}" for label, words in facts.parts(recording))
     numbers = metrics.headline(recording)
+    if short and word == "valid":
+        what = f"rates and {metrics.DEVICE_RATE}" if numbers.bytes else "rates"
+        line += f"; {what} are of {short} only"
     return Told(name=recording.name, scenario=one_sentence(recording.plan), verdict=word, timing=line, short=short,
                 delivered_nothing=delivered_nothing(recording), untold=_untold(numbers.flows),
                 slowest=_slowest(recording), events=changes.sentence(recording),
@@ -414,11 +415,13 @@ def interval(latency: Latency, with_unit: bool = False) -> str:
     tell either bound."""
     if latency.low is None and latency.high is None:
         return ""
-    low, high = ("?" if bound is None else said(bound, with_unit) for bound in (latency.low, latency.high))
+    low, high = ("" if bound is None else said(bound, with_unit) for bound in (latency.low, latency.high))
     unit = f" {latency_in_words(latency.value).split()[-1]}"
-    if all(bound == "?" or bound.endswith(unit) for bound in (low, high)):
+    if all(not bound or bound.endswith(unit) for bound in (low, high)):
         # The quantile before it has the same unit.
         low, high = low.removesuffix(unit), high.removesuffix(unit)
+    if not low or not high:
+        return f"at least {low}" if low else f"at most {high}"
     return f"{low}–{high}"
 
 

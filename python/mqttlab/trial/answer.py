@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqttlab.comparison import change, words_of_change
+from mqttlab.comparison.changes import TOLERANCE_PERCENT, by
 from mqttlab.digits import latency_in_words, plain
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import Response, chosen, too_few
@@ -16,6 +17,8 @@ from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, UNDELIVERED
 from mqttlab.trial.options import Trial
 
 P50, P99 = Response("latency_ms_p50"), Response("latency_ms_p99")
+# So many points are named where they are not told apart.
+NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +66,48 @@ def answer(trial: Trial, points: Sequence[Point]) -> str:
     if few:
         basis += f"; {counted(min(few), 'delivery is', 'deliveries are')} too few for a p99"
     if len(points) == 2:
-        said = "; ".join(_pair(trial, name, response, *measured))
-        return f"{_title(measured[1])} against {_title(measured[0])}: {said} ({basis})."
-    ordered = sorted(measured, key=lambda point: point.mean(response) or 0.0)
-    low, high = ordered[0], ordered[-1]
-    said = (f"{name} is lowest with {low} ({latency_in_words(low.mean(response))}) and highest with {high} "
-            f"({latency_in_words(high.mean(response))})")
-    return f"{said}; {_losses(measured)} ({basis})."
+        pair = "; ".join(_pair(trial, name, response, *measured))
+        return f"{_title(measured[1])} against {_title(measured[0])}: {pair} ({basis})."
+    said = [_extremes(name, response, measured, several=runs > 1), _losses(measured), *_most_bytes(trial, measured)]
+    return f"{'; '.join(said)} ({basis})."
+
+
+def _extremes(name: str, response: Response, points: Sequence[Point], *, several: bool) -> str:
+    """With which points a latency is lowest and highest; those that several runs do not tell from the lowest are named
+    with it."""
+    ordered = sorted(points, key=lambda point: point.mean(response) or 0.0)
+    first, last = ordered[0], ordered[-1]
+    alike = [point for point in ordered if point is first or (several and not _is_apart(first, point, response))]
+    ends = [latency_in_words(point.mean(response)) for point in (first, alike[-1])]
+    between = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+    if alike[-1] is last:
+        return f"no difference of {name} is shown ({between})"
+    if len(alike) == 1:
+        lowest = f"{first} ({ends[0]})"
+    else:
+        named = " and ".join(map(str, alike)) if len(alike) <= NAMED else f"{first} and {len(alike) - 1} more"
+        lowest = f"{named}, which are not told apart ({between}),"
+    return f"{name} is lowest with {lowest} and highest with {last} ({latency_in_words(last.mean(response))})"
+
+
+def _is_apart(first: Point, second: Point, response: Response) -> bool:
+    found = change(first.values(response), second.values(response), paired=_are_paired(first, second))
+    return found.word not in ("same", "undecided")
+
+
+def _most_bytes(trial: Trial, points: Sequence[Point]) -> list[str]:
+    """Which points need fewest and most bytes, where they carry the same load and differ by more than the tolerance."""
+    if not {"clients", "every", "rate", "payload"}.isdisjoint(trial.varied):
+        return []
+    way, response = ("down", BYTES_DOWN) if trial.shape == "fan-out" else ("up", BYTES_UP)
+    known = sorted((point for point in points if point.mean(response)), key=lambda point: point.mean(response) or 0.0)
+    if len(known) < 2:
+        return []
+    first, last = known[0], known[-1]
+    ratio = (last.mean(response) or 0.0) / (first.mean(response) or 1.0)
+    if 100 * (ratio - 1) <= TOLERANCE_PERCENT:
+        return []
+    return [f"fewest bytes {way} with {first}, {by(ratio, '', 'more')} with {last}"]
 
 
 def _title(point: Point) -> str:
@@ -95,8 +133,12 @@ def _bytes(first: Point, second: Point, response: Response, noun: str) -> str:
 
 def _change(first: Point, second: Point, response: Response, less: str, more: str) -> str:
     """How much the second differs from the first, in the words of every comparison."""
-    paired = [record.block for record in first.records] == [record.block for record in second.records]
-    return words_of_change(change(first.values(response), second.values(response), paired=paired), less, more, figure)
+    found = change(first.values(response), second.values(response), paired=_are_paired(first, second))
+    return words_of_change(found, less, more, figure)
+
+
+def _are_paired(first: Point, second: Point) -> bool:
+    return [record.block for record in first.records] == [record.block for record in second.records]
 
 
 def _losses(points: Sequence[Point]) -> str:

@@ -130,10 +130,18 @@ def _transport(plan: Plan) -> str:
         transport = group.get("transport") or {}
         kind = transport if isinstance(transport, str) else next(iter(transport), "")
         options = {} if isinstance(transport, str) else transport.get(kind)
-        layers = [layer for layer in ("tls", "websocket") if (options or {}).get(layer)]
-        found.append({"tls": "TLS", "websocket": "WebSocket", "tls, websocket": "WebSocket over TLS"}.get(
-            ", ".join(layers), f"plain {kind.upper()}" if not layers else ", ".join(layers)) if kind else "")
+        tls, websocket = ((options or {}).get(layer) for layer in ("tls", "websocket"))
+        layers = [*(["WebSocket"] if websocket else []), *([_tls(tls)] if tls else [])]
+        found.append((" over ".join(layers) or f"plain {kind.upper()}") if kind else "")
     return _joined(found)
+
+
+def _tls(options: Mapping[str, Any]) -> str:
+    """TLS with its version, and what clients do otherwise than they do when nothing is said."""
+    words = f"TLS {options['version']}" if options.get("version") else "TLS"
+    if options.get("resumption") is False:
+        words += " without resumption"
+    return words + (" with clients' certificates" if options.get("client_certificate") else "")
 
 
 def _qos(plan: Plan) -> str:
@@ -165,8 +173,16 @@ def _interval(plan: Plan) -> str:
 
 
 def _broker(plan: Plan) -> str:
-    return _joined([" ".join(filter(None, (str(server.get("kind", "")).capitalize(), server.get("version") or "")))
-                    for server in plan.get("servers", []) if "broker" in (server.get("role") or {"broker": 0})])
+    return _joined([_called(server) for server in plan.get("servers", []) if "broker" in (
+        server.get("role") or {"broker": 0})])
+
+
+def _called(server: Plan) -> str:
+    """A broker's kind and version; where it is of one elsewhere, its address."""
+    if server.get("kind") == "external" and server.get("endpoints"):
+        first = server["endpoints"][0]
+        return f"the broker at {first.get('address')}:{first.get('port')}"
+    return " ".join(filter(None, (str(server.get("kind", "")).capitalize(), server.get("version") or "")))
 
 
 def _keep_alive(plan: Plan) -> str:
@@ -246,4 +262,4 @@ GROUP = re.compile(r"groups\[([^\]]*)\]")
 ARTICLE = re.compile(r"^(each behind its own|sharing one|behind one) ")
 # Names, and what only says where and how long: no difference between the things compared.
 NAMES = re.compile(r"\.name$|\.topic$|\.filter$|\.host$|\.between|^tags|^description|^recording|^thresholds"
-                   r"|^repetitions|(?<!tcp)\.host\b|^hosts|client_id")
+                   r"|^repetitions|(?<!tcp)\.host\b|^hosts|client_id|\.username\b|\.password\b")

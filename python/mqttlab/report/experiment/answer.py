@@ -131,7 +131,10 @@ def _choices(analysis: Analysis) -> list[str]:
         shares = "; ".join(f"{choice} in {chosen.count(choice)} of {len(chosen)} cases"
                            for choice in sorted(set(chosen), key=chosen.count, reverse=True)[:TOLD])
         on = ", ".join(table.rows[0].environment)
-        return [f"The choice with the {table.side} {table.objective} depends on {on}: {shares}."]
+        if len(set(chosen)) == 1 and chosen[0] != "none":
+            return [f"Choose {chosen[0]} in all {len(chosen)} cases of {on}: nothing as good in {table.objective} is "
+                    "cheaper."]
+        return [f"The choice depends on {on}: {shares}. It is the cheapest of those as good in {table.objective}."]
     said = [words for row in table.rows for words in _choice(analysis, row)]
     if not analysis.costs:
         said.append("What the choices cost is not known.")
