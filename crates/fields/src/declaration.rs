@@ -102,7 +102,8 @@ impl Shape {
 
     /// A broken bound as a message says it, in the unit that a file has.
     pub(crate) fn limit_in_words(&self, limit: Limit) -> String {
-        let written = |amount: i128| self.kind().map_or_else(|| amount.to_string(), |kind| kind.written(amount));
+        let written =
+            |amount: i128| self.kind().map_or_else(|| amount.to_string(), |kind| kind.written(amount));
         match (self, limit) {
             (Shape::Array(_), Limit::Least(_)) => "an array with more entries".into(),
             (Shape::Array(_), _) => "an array with fewer entries".into(),

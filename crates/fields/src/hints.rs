@@ -59,7 +59,8 @@ pub fn instead_of(given: &str, here: &PartDeclaration, top: Option<&PartDeclarat
     if let Some(known) = known_here(synonym) {
         return format!("; did you mean `{known}`?");
     }
-    if let Some(written) = named(WRITTEN).filter(|written| here.field(written.split(" = ").next().unwrap_or("")).is_some())
+    if let Some(written) =
+        named(WRITTEN).filter(|written| here.field(written.split(" = ").next().unwrap_or("")).is_some())
     {
         return format!("; write `{written}`");
     }
@@ -69,10 +70,16 @@ pub fn instead_of(given: &str, here: &PartDeclaration, top: Option<&PartDeclarat
     if let Some((known, holders)) = synonym.and_then(|known| Some((known, holders_in_words(known, here)?))) {
         return format!("; did you mean `{known}`, a field of {holders}?");
     }
-    if let Some(holders) = top.filter(|top| top.name != here.name).and_then(|top| holders_in_words(given, top)) {
+    if let Some(holders) =
+        top.filter(|top| top.name != here.name).and_then(|top| holders_in_words(given, top))
+    {
         return format!("; `{given}` is a field of {holders}");
     }
-    if here.fields.is_empty() { String::new() } else { format!("; {}", did_you_mean(given, here.names(), 0.6)) }
+    if here.fields.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", did_you_mean(given, here.names(), 0.6))
+    }
 }
 
 /// The tables below a table that have a field of this name, in words.

@@ -19,13 +19,14 @@
 /// }
 /// ```
 ///
-/// A field is needed where it has no default, and its type is no `Option`. Behind `with rules` the type has an
+/// A field is needed where it has no default, and its type is no `Option`. A file may have another name for it, as in
+/// `rate_bit_s / "rate"`. Behind `with rules` the type has an
 /// implementation of [`Rules`](crate::Rules) elsewhere.
 #[macro_export]
 macro_rules! fields {
     (
         $(#[$($meta:tt)*])* pub struct $name:ident $(with $rules:ident)? {
-            $( $(#[$($about:tt)*])* $field:ident : $type:ty $(as $rule:ty)? $([ $($bound:tt)* ])? $(= $default:expr)? ),* $(,)?
+            $( $(#[$($about:tt)*])* $field:ident $(/ $written:literal)? : $type:ty $(as $rule:ty)? $([ $($bound:tt)* ])? $(= $default:expr)? ),* $(,)?
         }
     ) => {
         $(#[$($meta)*])*
@@ -46,7 +47,7 @@ macro_rules! fields {
                     let mut fields = Vec::new();
                     $( <$crate::rule_of!($type $(, $rule)?) as $crate::Rule>::declare(
                         $crate::FieldDeclaration {
-                            name: $crate::plain_name(stringify!($field)),
+                            name: $crate::written_name!($field $(, $written)?),
                             description: $crate::joined(&[$( $crate::doc_line!($($about)*) ),*]),
                             shape: $crate::Shape::Truth,
                             bounds: $crate::bounds_of!($($($bound)*)?),
@@ -67,7 +68,7 @@ macro_rules! fields {
                 $( let $field = <$crate::rule_of!($type $(, $rule)?) as $crate::Rule>::take(
                     $crate::Entry {
                         table,
-                        name: $crate::plain_name(stringify!($field)),
+                        name: $crate::written_name!($field $(, $written)?),
                         bounds: $crate::bounds_of!($($($bound)*)?),
                     },
                     || $crate::default_of!($($default)?),
@@ -75,11 +76,24 @@ macro_rules! fields {
                 ); )*
                 Some($name { $( $field: $field?, )* })
             }
+
+            fn broken(&self) -> Option<$crate::Broken> {
+                $( if let Some(broken) = <$crate::rule_of!($type $(, $rule)?) as $crate::Rule>::broken(
+                    &self.$field,
+                    $crate::bounds_of!($($($bound)*)?),
+                ) {
+                    let named = [$( $crate::stored_name!($($about)*) ),*];
+                    let name = named.into_iter().flatten().next().unwrap_or(stringify!($field));
+                    return Some(broken.below($crate::plain_name(name)));
+                } )*
+                None
+            }
         }
     };
 }
 
-/// Declares words of which a field has one, each with what it means.
+/// Declares words of which a field has one, each with what it means. Behind `|` stands what others call it: it is not
+/// read, but a message asks for the right word.
 ///
 /// ```
 /// mqttlab_fields::words! {
@@ -97,7 +111,7 @@ macro_rules! fields {
 macro_rules! words {
     (
         $(#[$($meta:tt)*])* pub enum $name:ident {
-            $( $(#[$($about:tt)*])* $variant:ident = $word:literal ),* $(,)?
+            $( $(#[$($about:tt)*])* $variant:ident = $word:literal $(| $also:literal)* ),* $(,)?
         }
     ) => {
         $(#[$($meta)*])*
@@ -112,6 +126,10 @@ macro_rules! words {
                     $word,
                     &*String::leak($crate::joined(&[$( $crate::doc_line!($($about)*) ),*])),
                 ) ),*])
+            }
+
+            fn also() -> &'static [(&'static str, &'static str)] {
+                &[$( $( ($also, $word), )* )*]
             }
 
             fn of(word: &str) -> Option<Self> {
@@ -138,22 +156,55 @@ macro_rules! words {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! rule_of {
-    ($type:ty) => { <$type as $crate::Field>::Rule };
-    ($type:ty, $rule:ty) => { $rule };
+    ($type:ty) => {
+        <$type as $crate::Field>::Rule
+    };
+    ($type:ty, $rule:ty) => {
+        $rule
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! no_rules {
-    ($name:ident) => { impl $crate::Rules for $name {} };
+    ($name:ident) => {
+        impl $crate::Rules for $name {}
+    };
     ($name:ident, rules) => {};
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! doc_line {
-    (doc = $line:expr) => { Some($line) };
-    ($($other:tt)*) => { None };
+    (doc = $line:expr) => {
+        Some($line)
+    };
+    ($($other:tt)*) => {
+        None
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! written_name {
+    ($field:ident) => {
+        $crate::plain_name(stringify!($field))
+    };
+    ($field:ident, $written:literal) => {
+        $written
+    };
+}
+
+/// The name that a field has in a plan, where that is another one.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! stored_name {
+    (serde(rename = $name:literal $($rest:tt)*)) => {
+        Some($name)
+    };
+    ($($other:tt)*) => {
+        None::<&'static str>
+    };
 }
 
 #[doc(hidden)]
@@ -166,22 +217,34 @@ macro_rules! bounds_of {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! default_of {
-    () => { None };
-    ($default:expr) => { Some($default) };
+    () => {
+        None
+    };
+    ($default:expr) => {
+        Some($default)
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! is_needed {
-    () => { true };
-    ($default:expr) => { false };
+    () => {
+        true
+    };
+    ($default:expr) => {
+        false
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! default_text {
-    () => { None };
-    ($default:expr) => { Some(String::from(stringify!($default))) };
+    () => {
+        None
+    };
+    ($default:expr) => {
+        Some(String::from(stringify!($default)))
+    };
 }
 
 /// A field's name as it is written: `r#for` of Rust is `for`.

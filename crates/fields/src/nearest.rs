@@ -9,11 +9,7 @@ const NAMED_MAX: usize = 20;
 const POPULAR_FROM: usize = 200;
 
 /// The known name that is most like a given one, of at least this likeness (0 to 1).
-pub fn closest<'a>(
-    given: &str,
-    known: impl IntoIterator<Item = &'a str>,
-    likeness: f64,
-) -> Option<&'a str> {
+pub fn closest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>, likeness: f64) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     if known.len() > COMPARED_MAX {
         return None;
@@ -21,7 +17,10 @@ pub fn closest<'a>(
     let given: Vec<char> = given.chars().collect();
     let alike = known.into_iter().map(|name| (alikeness(&name.chars().collect::<Vec<_>>(), &given), name));
     // Of names that are alike as much, the later one by letters.
-    alike.filter(|(ratio, _)| *ratio >= likeness).max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1))).map(|(_, name)| name)
+    alike
+        .filter(|(ratio, _)| *ratio >= likeness)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1)))
+        .map(|(_, name)| name)
 }
 
 /// The nearest known name as a question, or the known names.
@@ -57,9 +56,7 @@ fn matches(a: &[char], b: &[char], whole: &[char]) -> usize {
     if length == 0 {
         return 0;
     }
-    length
-        + matches(&a[..at_a], &b[..at_b], whole)
-        + matches(&a[at_a + length..], &b[at_b + length..], whole)
+    length + matches(&a[..at_a], &b[..at_b], whole) + matches(&a[at_a + length..], &b[at_b + length..], whole)
 }
 
 /// Where the longest common part begins in both, and its length; of several the first one in `a`, then in `b`.

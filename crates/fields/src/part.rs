@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::declaration::{FieldDeclaration, PartDeclaration, Shape};
 use crate::hints;
-use crate::rule::{Entry, Field, Rule};
+use crate::rule::{Bounds, Broken, Entry, Field, Rule};
 use crate::{Node, Reader, Table, shown};
 
 /// Fields of the largest table that a message lists instead of an example.
@@ -18,6 +18,9 @@ pub trait Part: Rules + Field {
 
     /// Reads the fields of a table; unknown ones are not looked at.
     fn take(table: &Table, reader: &mut Reader) -> Option<Self>;
+
+    /// The first declared bound that a value breaks: of one that was not read, such as a plan's.
+    fn broken(&self) -> Option<Broken>;
 }
 
 /// What a type does beside reading its fields.
@@ -57,7 +60,11 @@ impl<P: Part> Rule for AsPart<P> {
             Err(what) => return reader.wrong(what),
         };
         let Some(table) = node.as_table() else {
-            return reader.wrong(format!("is {}, but must be {}", shown(&node), table_in_words(P::declaration())));
+            return reader.wrong(format!(
+                "is {}, but must be {}",
+                shown(&node),
+                table_in_words(P::declaration())
+            ));
         };
         let before = reader.count();
         let read = P::take(table, reader);
@@ -74,6 +81,10 @@ impl<P: Part> Rule for AsPart<P> {
             Ok(()) => Some(part),
             Err(what) => reader.wrong(what),
         }
+    }
+
+    fn broken(value: &P, _bounds: Bounds) -> Option<Broken> {
+        value.broken()
     }
 
     fn shape() -> Shape {
@@ -109,6 +120,10 @@ impl<P: Part> Rule for Flat<P> {
 
     fn shape() -> Shape {
         AsPart::<P>::shape()
+    }
+
+    fn broken(value: &P, _bounds: Bounds) -> Option<Broken> {
+        value.broken()
     }
 
     fn take(entry: Entry<'_>, _default: impl FnOnce() -> Option<P>, reader: &mut Reader) -> Option<P> {
@@ -226,14 +241,22 @@ mod tests {
         check(r#"{"loss": "100 %"}"#, &expect!["`count` is missing; add it"]);
         check(r#"{"loss": "100 %", "count": 1}"#, &expect!["`` loses all"]);
         check(r#""fast""#, &expect![[r#"`` is "fast", but must be a table, such as { count = ... }"#]]);
-        check(r#"{"count": -1, "for": 7}"#, &expect![[r#"
+        check(
+            r#"{"count": -1, "for": 7}"#,
+            &expect![[r#"
             `count` is -1, but must be 1 or more
-            `for` is 7, but must be text in quotes"#]]);
+            `for` is 7, but must be text in quotes"#]],
+        );
     }
 
     #[test]
     fn what_is_written_is_read_and_the_rest_has_its_default() {
-        check(r#"{"count": 3, "loss": "1 %"}"#, &expect![[r#"Link { rate: None, lost: Loss { loss: Ratio { numerator: 1, denominator: 100 }, loss_at: Exit }, overhead: 0, count: 3, for: None }"#]]);
+        check(
+            r#"{"count": 3, "loss": "1 %"}"#,
+            &expect![[
+                r#"Link { rate: None, lost: Loss { loss: Ratio { numerator: 1, denominator: 100 }, loss_at: Exit }, overhead: 0, count: 3, for: None }"#
+            ]],
+        );
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The kinds of quantities, and the rules that read them.
 
+use std::marker::PhantomData;
+
 use mqttlab_units::{BitRate, Duration, Ratio};
 
 use crate::declaration::Shape;
 use crate::quantity::{self, Bound, Kind};
-use crate::rule::{Field, Rule};
+use crate::rule::{Bounds, Field, Rule};
 use crate::{Node, Reader, shown};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
@@ -150,7 +152,7 @@ const RATIO: Kind = Kind {
 
 /// Declares rules that read a quantity of a kind.
 macro_rules! quantities {
-    ($( $(#[$about:meta])* $rule:ident: $kind:expr => $target:ty, $read:expr, $amount:expr; )*) => { $(
+    ($( $(#[$about:meta])* $rule:ident: $kind:expr => $target:ty, $read:expr, $amount:expr $(, $own:expr)?; )*) => { $(
         $(#[$about])*
         #[derive(Debug)]
         pub struct $rule;
@@ -173,6 +175,10 @@ macro_rules! quantities {
                 let amount: fn($target) -> i128 = $amount;
                 Some(amount(*value))
             }
+
+            $( fn own_bounds() -> Bounds {
+                Bounds::of($own)
+            } )?
         }
     )* };
 }
@@ -196,11 +202,11 @@ quantities! {
     /// A length of time, zero or more.
     Time: DURATION => Duration, time, ns;
     /// A length of time above zero.
-    PositiveTime: POSITIVE => Duration, longer, ns;
+    PositiveTime: POSITIVE => Duration, longer, ns, 1..;
     /// A length of time that is usually in milliseconds.
     ShortTime: SHORT => Duration, time, ns;
     /// The same above zero.
-    PositiveShortTime: POSITIVE_SHORT => Duration, longer, ns;
+    PositiveShortTime: POSITIVE_SHORT => Duration, longer, ns, 1..;
     /// A length of time that is usually in microseconds.
     MicroTime: MICRO => Duration, time, ns;
     /// A length of time that the protocol carries in whole seconds.
@@ -208,17 +214,15 @@ quantities! {
     /// Nanoseconds from the beginning of the measurement; below zero before it.
     Moment: MOMENT => i64, |kind, node| kind.read(node).map(|ns| ns as i64), i128::from;
     /// A delay, up to an hour.
-    Delay: DELAY => Duration, time, ns;
+    Delay: DELAY => Duration, time, ns, ..=HOUR_NS;
     /// Bits per second, from 1 bit/s to 100 Gbit/s.
-    DataRate: RATE => BitRate, data_rate, |rate| rate.as_bit_s().into();
-    /// Whole bytes.
-    Size: SIZE => u64, size, i128::from;
+    DataRate: RATE => BitRate, data_rate, |rate| rate.as_bit_s().into(), ..=100_000_000_000_i64;
     /// The time between events, from their rate.
     Interval: FREQUENCY => Duration, interval, ns;
     /// The same, and zero for a rate of none at all.
     IntervalOrNone: FREQUENCY => Duration, interval_or_none, ns;
     /// Thousandths of a bandwidth-delay product.
-    Products: PRODUCTS => u64, |kind, node| kind.read(node).map(|products| products as u64), i128::from;
+    Products: PRODUCTS => u64, |kind, node| kind.read(node).map(|products| products as u64), i128::from, 1..;
     /// Millimetres.
     Length: LENGTH => u64, |kind, node| kind.read(node).map(|mm| mm as u64), i128::from;
     /// Millimetres per second.
@@ -266,6 +270,28 @@ fn interval_or_none(kind: &Kind, node: &Node) -> Result<Duration, String> {
         return Ok(Duration::ZERO);
     }
     interval(kind, node)
+}
+
+/// Whole bytes.
+#[derive(Debug)]
+pub struct Size<T = u64>(PhantomData<T>);
+
+impl<T: TryFrom<u64> + Copy + Into<i128>> Rule for Size<T> {
+    type Target = T;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<T> {
+        let bytes = size(&SIZE, node).map_or_else(|what| reader.wrong(what), Some)?;
+        T::try_from(bytes)
+            .map_or_else(|_| reader.wrong(format!("is {}, but must be less", shown(node))), Some)
+    }
+
+    fn shape() -> Shape {
+        Shape::Quantity(&SIZE)
+    }
+
+    fn amount(value: &T) -> Option<i128> {
+        Some((*value).into())
+    }
 }
 
 /// A fraction between 0 and 1, from `"1 %"` or `"1/3"`.

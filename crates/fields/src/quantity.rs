@@ -35,7 +35,8 @@ pub struct Kind {
 pub struct Bound(pub i64, pub &'static str);
 
 /// Nanoseconds of units of time, from the longest on, as limits are written.
-const TIMES: [(i128, &str); 4] = [(3_600_000_000_000, "h"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+const TIMES: [(i128, &str); 4] =
+    [(3_600_000_000_000, "h"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
 const SIZES: [(i128, &str); 2] = [(1 << 20, "MiB"), (1_000_000, "MB")];
 /// A number of so many characters is not repeated in a proposal.
 const LONG: usize = 20;
@@ -78,7 +79,12 @@ impl Kind {
             Value::Whole(_) | Value::Huge(_) | Value::Real(_) => {
                 return Err(format!("is {given}, which has no unit; {}", self.with_unit(&given)));
             }
-            _ => return Err(format!("is {given}, but must be {} as text, such as \"{}\"", self.name, self.example)),
+            _ => {
+                return Err(format!(
+                    "is {given}, but must be {} as text, such as \"{}\"",
+                    self.name, self.example
+                ));
+            }
         };
         let Some((number, unit)) = number_and_unit(text) else { return Err(self.not_one(&given)) };
         let Some(first) = unit.chars().next() else {
@@ -103,7 +109,13 @@ impl Kind {
     /// An amount of least units as a file has it.
     pub fn written(&self, amount: i128) -> String {
         let is = |unit: &str| self.units.iter().any(|(name, ..)| *name == unit);
-        let scale: &[(i128, &str)] = if is("ms") { &TIMES } else if is("KiB") { &SIZES } else { &[] };
+        let scale: &[(i128, &str)] = if is("ms") {
+            &TIMES
+        } else if is("KiB") {
+            &SIZES
+        } else {
+            &[]
+        };
         let unit = scale.iter().find(|(factor, _)| amount >= *factor && amount % factor == 0);
         match unit {
             Some((factor, unit)) => format!("{} {unit}", plain((amount / factor) as f64, 6)),
@@ -137,7 +149,8 @@ impl Kind {
     }
 
     fn accepted(&self) -> String {
-        let accepted: Vec<_> = self.units.iter().map(|(name, ..)| *name).filter(|unit| *unit != "µs").collect();
+        let accepted: Vec<_> =
+            self.units.iter().map(|(name, ..)| *name).filter(|unit| *unit != "µs").collect();
         match accepted[..] {
             [unit] => unit.into(),
             _ => format!("one of {}", accepted.join(", ")),
@@ -149,8 +162,11 @@ impl Kind {
             return format!("write {} behind it", self.accepted());
         }
         let positive = if self.least.0 >= 0 { number.trim_start_matches(['+', '-']) } else { number };
-        let others =
-            if self.units.len() == 1 { String::new() } else { format!(" (or another unit: {})", self.accepted()) };
+        let others = if self.units.len() == 1 {
+            String::new()
+        } else {
+            format!(" (or another unit: {})", self.accepted())
+        };
         format!("write \"{positive} {}\"{others}", self.unit_for(positive))
     }
 
@@ -161,9 +177,7 @@ impl Kind {
         let units = self.units.iter().map(|(unit, ..)| *unit);
         let whole = |bound: i64| BigRational::from_integer(bound.into());
         let bounds = whole(self.least.0)..=whole(self.most.0);
-        let fits = |unit: &&str| {
-            self.factor(unit).is_some_and(|factor| bounds.contains(&(&amount * factor)))
-        };
+        let fits = |unit: &&str| self.factor(unit).is_some_and(|factor| bounds.contains(&(&amount * factor)));
         [self.usual].into_iter().chain(units).find(fits).unwrap_or(self.usual)
     }
 

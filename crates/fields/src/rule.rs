@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound as Edge, RangeBounds};
 
 use crate::declaration::{FieldDeclaration, Shape};
-use crate::{Node, Reader, Table, Value, shown};
+use crate::{Node, Place, Reader, Step, Table, Value, shown};
 
 /// How a value of one type is read.
 pub trait Rule {
@@ -26,6 +26,18 @@ pub trait Rule {
     /// What bounds are compared with: the whole number that a value is in its least unit, or the length of a text.
     fn amount(_value: &Self::Target) -> Option<i128> {
         None
+    }
+
+    /// Bounds that every value has, whatever a field says.
+    fn own_bounds() -> Bounds {
+        Bounds::default()
+    }
+
+    /// The first bound that a value breaks: of a value that was not read by this rule, such as a plan's.
+    fn broken(value: &Self::Target, bounds: Bounds) -> Option<Broken> {
+        let amount = Self::amount(value)?;
+        let limit = Self::own_bounds().broken_by(amount).or_else(|| bounds.broken_by(amount))?;
+        Some(Broken { place: Place::default(), amount, limit })
     }
 
     /// Reads a field of a table.
@@ -52,7 +64,11 @@ pub trait Rule {
 
     /// Adds what it declares to the fields of its table.
     fn declare(field: FieldDeclaration, fields: &mut Vec<FieldDeclaration>) {
-        fields.push(FieldDeclaration { shape: Self::shape(), is_needed: field.is_needed && Self::absent().is_none(), ..field });
+        fields.push(FieldDeclaration {
+            shape: Self::shape(),
+            is_needed: field.is_needed && Self::absent().is_none(),
+            ..field
+        });
     }
 }
 
@@ -71,6 +87,26 @@ pub struct Entry<'a> {
     pub name: &'a str,
     /// Its bounds.
     pub bounds: Bounds,
+}
+
+/// A bound that a value of a type breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The field, by its name in a plan.
+    pub place: Place,
+    /// What it is, in the least unit.
+    pub amount: i128,
+    /// What it must be.
+    pub limit: Limit,
+}
+
+impl Broken {
+    /// The same, found below a step.
+    #[must_use]
+    pub fn below(mut self, step: impl Into<Step>) -> Broken {
+        self.place.0.insert(0, step.into());
+        self
+    }
 }
 
 /// Bounds of a value, in its least unit.
@@ -97,14 +133,14 @@ pub enum Limit {
 
 impl Bounds {
     /// The bounds of a range.
-    pub fn of(range: impl RangeBounds<i128>) -> Bounds {
+    pub fn of<T: Copy + Into<i128>>(range: impl RangeBounds<T>) -> Bounds {
         let least = match range.start_bound() {
-            Edge::Included(least) => Some(*least),
+            Edge::Included(least) => Some((*least).into()),
             Edge::Excluded(_) | Edge::Unbounded => None,
         };
         let (most, below) = match range.end_bound() {
-            Edge::Included(most) => (Some(*most), None),
-            Edge::Excluded(below) => (None, Some(*below)),
+            Edge::Included(most) => (Some((*most).into()), None),
+            Edge::Excluded(below) => (None, Some((*below).into())),
             Edge::Unbounded => (None, None),
         };
         Bounds { least, most, below }
@@ -173,12 +209,12 @@ impl<T: TryFrom<i128> + Copy + Into<i128>> Rule for Whole<T> {
             && let Some(limit) = entry.bounds.broken_by(*whole)
         {
             let limit = Shape::Whole.limit_in_words(limit);
-            return reader.below(entry.name, |reader| reader.wrong(format!("is {whole}, but must be {limit}")));
+            return reader
+                .below(entry.name, |reader| reader.wrong(format!("is {whole}, but must be {limit}")));
         }
         let Some(node) = node else {
             let found = default();
-            return found
-                .or_else(|| reader.below(entry.name, |reader| reader.wrong("is missing; add it")));
+            return found.or_else(|| reader.below(entry.name, |reader| reader.wrong("is missing; add it")));
         };
         reader.below(entry.name, |reader| Self::read(node, reader))
     }
@@ -212,6 +248,10 @@ impl<R: Rule> Rule for Maybe<R> {
         value.as_ref().and_then(R::amount)
     }
 
+    fn broken(value: &Self::Target, bounds: Bounds) -> Option<Broken> {
+        R::broken(value.as_ref()?, bounds)
+    }
+
     fn take(
         entry: Entry<'_>,
         default: impl FnOnce() -> Option<Self::Target>,
@@ -239,7 +279,10 @@ impl<R: Rule> Rule for List<R> {
         let Some(nodes) = node.as_array() else {
             let top = reader.place().0.len() == 1;
             return reader.wrong(if node.as_table().is_some() && top {
-                format!("is one table, but must be an array of tables; write the heading `[[{}]]`", reader.place())
+                format!(
+                    "is one table, but must be an array of tables; write the heading `[[{}]]`",
+                    reader.place()
+                )
             } else {
                 format!("is {}, but must be an array, such as [...]", shown(node))
             });
@@ -258,6 +301,17 @@ impl<R: Rule> Rule for List<R> {
 
     fn amount(value: &Self::Target) -> Option<i128> {
         i128::try_from(value.len()).ok()
+    }
+
+    fn broken(value: &Self::Target, bounds: Bounds) -> Option<Broken> {
+        let amount = value.len() as i128;
+        let length = bounds.broken_by(amount).map(|limit| Broken { place: Place::default(), amount, limit });
+        let each = || {
+            value.iter().enumerate().find_map(|(number, one)| {
+                R::broken(one, Bounds::default()).map(|broken| broken.below(number))
+            })
+        };
+        length.or_else(each)
     }
 }
 

@@ -15,7 +15,9 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The schema of a file with this table at its top level.
 pub fn schema_of(part: &'static PartDeclaration, title: &str) -> Json {
     let mut definitions = BTreeMap::new();
-    let Json::Object(mut schema) = table(part, &mut definitions) else { unreachable!("a table is an object") };
+    let Json::Object(mut schema) = table(part, &mut definitions) else {
+        unreachable!("a table is an object")
+    };
     schema.insert("$schema".into(), DIALECT.into());
     schema.insert("title".into(), title.into());
     schema.insert("$defs".into(), Json::Object(definitions.into_iter().collect()));
@@ -41,7 +43,9 @@ fn table(part: &'static PartDeclaration, definitions: &mut BTreeMap<String, Json
 fn property(field: &FieldDeclaration, definitions: &mut BTreeMap<String, Json>) -> Json {
     let mut schema = value(&field.shape, field.bounds, definitions);
     schema["description"] = field.description.clone().into();
-    if let Some(default) = field.default.as_ref().and_then(|default| serde_json::from_str::<Json>(default).ok()) {
+    if let Some(default) =
+        field.default.as_ref().and_then(|default| serde_json::from_str::<Json>(default).ok())
+    {
         schema["default"] = default;
     }
     schema
@@ -50,7 +54,9 @@ fn property(field: &FieldDeclaration, definitions: &mut BTreeMap<String, Json>) 
 fn value(shape: &Shape, bounds: Bounds, definitions: &mut BTreeMap<String, Json>) -> Json {
     match shape {
         Shape::Truth => json!({"type": "boolean"}),
-        Shape::Whole => bounded(json!({"type": "integer"}), bounds, ["minimum", "maximum", "exclusiveMaximum"]),
+        Shape::Whole => {
+            bounded(json!({"type": "integer"}), bounds, ["minimum", "maximum", "exclusiveMaximum"])
+        }
         Shape::Number => json!({"type": "number"}),
         Shape::Text(example) => {
             let mut text = bounded(json!({"type": "string"}), bounds, ["minLength", "maxLength", ""]);

@@ -44,7 +44,8 @@ impl Rule for Name {
     fn read(node: &Node, reader: &mut Reader) -> Option<String> {
         let name = Text::read(node, reader)?;
         if name.chars().count() > NAME_MAX {
-            return reader.wrong(format!("is {}, but must be at most {NAME_MAX} characters long", shown(node)));
+            return reader
+                .wrong(format!("is {}, but must be at most {NAME_MAX} characters long", shown(node)));
         }
         let is_first = name.starts_with(|first: char| first.is_ascii_alphanumeric());
         if !is_first || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.-".contains(letter)) {

@@ -11,6 +11,9 @@ pub trait Words: Sized {
     /// All words, each with what it means.
     fn all() -> &'static [(&'static str, &'static str)];
 
+    /// What others call them, each with the right word.
+    fn also() -> &'static [(&'static str, &'static str)];
+
     /// What a word stands for.
     fn of(word: &str) -> Option<Self>;
 
@@ -34,7 +37,10 @@ impl<W: Words> Rule for Word<W> {
             _ => shown(node),
         };
         let known = || W::all().iter().map(|(word, _)| *word);
-        let hint = closest(&given, known(), 0.5).map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+        let lower = given.to_lowercase();
+        let also = W::also().iter().find(|(also, _)| *also == lower).map(|(_, right)| *right);
+        let near = also.or_else(|| closest(&given, known(), 0.5));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
         let all = known().collect::<Vec<_>>().join(", ");
         reader.wrong(format!("is {}, but must be one of {all}{hint}", shown(node)))
     }

@@ -25,7 +25,8 @@ pub use name::{DatagramFacts, DatagramNames, FrameName, Named, TcpFacts, TcpName
 pub use nat::{ForgottenFlow, NatSpec, Nats};
 pub use network::{Network, Output, STAGES_MAX, Stage, copy_made_at};
 pub use spec::{
-    DelayLaw, DelaySpec, Discipline, LinkSpec, LossPlace, LossSpec, PolicerSpec, QueueSpec, ReorderSpec,
+    BitErrors, BurstLoss, DelayLaw, DelaySpec, Discipline, DisciplineKind, LinkSpec, LossFields, LossPlace,
+    LossSpec, OneLoss, PolicerSpec, QueueDiscipline, QueueSpec, ReorderSpec,
 };
 pub use trace::{TraceCourse, TraceSpec, TraceValues};
 pub use traffic::{Drops, LinkTraffic};

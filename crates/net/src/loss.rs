@@ -4,7 +4,7 @@ use mqttlab_units::{Bytes, Dice, Ratio, Seed};
 
 use crate::fate::Cause;
 use crate::name::FrameName;
-use crate::spec::LossSpec;
+use crate::spec::{BitErrors, BurstLoss, LossSpec};
 
 /// A channel that loses frames.
 #[derive(Clone, Debug)]
@@ -20,10 +20,10 @@ impl LossModel {
         match *spec {
             LossSpec::None => LossModel::None,
             LossSpec::Bernoulli { probability } => LossModel::Bernoulli { probability, seed },
-            LossSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+            LossSpec::GilbertElliott(BurstLoss { good_to_bad, bad_to_good, loss_good, loss_bad }) => {
                 LossModel::Frames(FrameChain::new([good_to_bad, bad_to_good], [loss_good, loss_bad], seed))
             }
-            LossSpec::BitGilbertElliott { good_to_bad, bad_to_bad, error_good, error_bad } => {
+            LossSpec::BitGilbertElliott(BitErrors { good_to_bad, bad_to_bad, error_good, error_bad }) => {
                 LossModel::Bits(BitChain::new(
                     good_to_bad.as_f64(),
                     bad_to_bad.as_f64(),
@@ -187,12 +187,12 @@ mod tests {
 
     #[test]
     fn a_frame_chain_has_its_stationary_loss_and_burst_length() {
-        let spec = LossSpec::GilbertElliott {
+        let spec = LossSpec::GilbertElliott(BurstLoss {
             good_to_bad: ratio(1, 100),
             bad_to_good: ratio(1, 5),
             loss_good: Ratio::ZERO,
             loss_bad: Ratio::ONE,
-        };
+        });
         let mut loss = LossModel::new(&spec, Seed(5));
         let damaged: Vec<bool> =
             (0..400_000).map(|n| loss.draw_loss(Bytes(1), FrameName::nth(n)).is_some()).collect();
@@ -206,12 +206,12 @@ mod tests {
 
     #[test]
     fn independent_bit_errors_kill_a_frame_by_its_length() {
-        let spec = LossSpec::BitGilbertElliott {
+        let spec = LossSpec::BitGilbertElliott(BitErrors {
             good_to_bad: Ratio::ZERO,
             bad_to_bad: Ratio::ZERO,
             error_good: ratio(1, 10_000),
             error_bad: Ratio::ZERO,
-        };
+        });
         for bytes in [50, 200, 1000] {
             let mut loss = LossModel::new(&spec, Seed(bytes));
             let lost =
@@ -225,12 +225,12 @@ mod tests {
     fn a_bit_chain_kills_frames_as_its_transition_matrix_says() {
         // The survival probability of n bits is the stationary row times (diag(survive) P)^n times ones.
         let (p_gb, p_bb, e_b) = (1e-4, 0.8, 0.065);
-        let spec = LossSpec::BitGilbertElliott {
+        let spec = LossSpec::BitGilbertElliott(BitErrors {
             good_to_bad: ratio(1, 10_000),
             bad_to_bad: ratio(8, 10),
             error_good: Ratio::ZERO,
             error_bad: ratio(65, 1000),
-        };
+        });
         for bytes in [60_u64, 300, 1000] {
             let stationary_bad = p_gb / (p_gb + 1.0 - p_bb);
             let mut row = [1.0 - stationary_bad, stationary_bad];

@@ -65,7 +65,8 @@ fn not_toml(text: &str, error: &Error) -> String {
     let (line, column) = line_and_column(text, span.start);
     let written = text.lines().nth(line - 1).unwrap_or_default().trim_start();
     let array = written.strip_prefix("[[").and_then(|rest| rest.split("]]").next()).map(str::trim);
-    let single = array.filter(|name| text.lines().any(|line| line.trim_start().starts_with(&format!("[{name}]"))));
+    let single =
+        array.filter(|name| text.lines().any(|line| line.trim_start().starts_with(&format!("[{name}]"))));
     let words = if let Some(name) = single {
         format!("`[{name}]` stands above it, for one table; write `[[{name}]]` everywhere")
     } else if problem.starts_with("duplicate key") || problem.starts_with("cannot extend") {
@@ -101,7 +102,9 @@ fn check_size(text: &str) -> Result<(), String> {
     }
     sizes.see(b'\n');
     if sizes.deepest > LEVELS_MAX || sizes.dots_most >= LEVELS_MAX {
-        return Err("arrays, tables or dotted keys are nested too deeply; no field needs more than 6 levels".into());
+        return Err(
+            "arrays, tables or dotted keys are nested too deeply; no field needs more than 6 levels".into()
+        );
     }
     if sizes.opened + sizes.dots_all > TABLES_MAX {
         let count = sizes.opened + sizes.dots_all;
@@ -191,7 +194,10 @@ mod tests {
             told("name = \"a\"\nname = \"b\"\n"),
             ":2: is not TOML: a field or table is written twice; keep one (column 1)"
         );
-        assert_eq!(told("name = \"good"), ":1: is not TOML: a text is not closed; put a quote behind it (column 13)");
+        assert_eq!(
+            told("name = \"good"),
+            ":1: is not TOML: a text is not closed; put a quote behind it (column 13)"
+        );
         assert_eq!(
             told("[groups]\na = 1\n[[groups]]\n"),
             ":3: is not TOML: `[groups]` stands above it, for one table; write `[[groups]]` everywhere (column 3)"

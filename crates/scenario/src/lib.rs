@@ -11,4 +11,5 @@
 
 pub mod document;
 pub mod networks;
+pub mod overlay;
 pub mod source;

@@ -6,9 +6,9 @@
 //!   Stack     behaviour that no kernel lets be set: by name in the plan    ─┘
 //! ```
 //!
-//! The values are declared once, in the Python package (`networks/tcp.py`), and come with every plan; the tests here read
-//! them from `tests/stacks.json`, which is generated from there. Nothing in the machine asks for a stack's name.
+//! Nothing in the machine asks for a stack's name.
 
+use mqttlab_fields::{Maybe, PositiveShortTime, PositiveTime, Rules, Size, Table, fields, plain};
 use mqttlab_units::{Duration, Instant, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,49 +17,72 @@ use crate::congestion::{CongestionControl, WindowUnit};
 use crate::memory::first_window;
 use crate::timers::Granularity;
 
-/// One host's TCP. The same fields set the kernel's TCP in a live run and the simulator's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TcpPlan {
-    /// The profile that the scenario started from (`linux`, `netbsd-2005`, `microcontroller`, ...). In a live
-    /// run it only names the fields below; in the simulator it names the [`Stack`], too.
-    pub profile: String,
-    /// Congestion control.
-    pub congestion_control: CongestionControl,
-    /// Selective acknowledgements (RFC 2018).
-    pub sack: bool,
-    /// Timestamps option (RFC 7323).
-    pub timestamps: bool,
-    /// Window scaling (RFC 7323).
-    pub window_scaling: bool,
-    /// Minimum retransmission timeout. On Linux it also caps the delayed acknowledgement.
-    #[serde(rename = "rto_min_ns")]
-    pub rto_min: Duration,
-    /// Maximum retransmission timeout.
-    #[serde(rename = "rto_max_ns")]
-    pub rto_max: Duration,
-    /// Delayed acknowledgements; `false` acknowledges every segment at once (Linux: route option `quickack`).
-    pub delayed_ack: bool,
-    /// Longest delay of an acknowledgement; `null` leaves the stack's own (Linux: 40 to 200 ms).
-    #[serde(rename = "delayed_ack_max_ns")]
-    pub delayed_ack_max: Option<Duration>,
-    /// Initial congestion window in segments.
-    pub initial_window_segments: u32,
-    /// Largest segment offered to the peer in bytes of payload and options; `null` derives it from the MTU.
-    pub mss_bytes: Option<u32>,
-    /// Send buffer; `null` leaves the stack's automatic tuning.
-    pub send_buffer_bytes: Option<u32>,
-    /// Receive buffer; `null` leaves the stack's automatic tuning.
-    pub receive_buffer_bytes: Option<u32>,
-    /// Tail loss probes (RFC 8985).
-    pub tail_loss_probe: bool,
-    /// Explicit congestion notification (RFC 3168).
-    #[serde(default)]
-    pub ecn: bool,
-    /// How often a SYN is repeated before the connection attempt fails.
-    pub syn_retries: u32,
-    /// How many of these repetitions come at 1 s intervals before the interval doubles (Linux from 6.5 on: 4).
-    pub syn_linear_retries: u32,
+fields! {
+    /// One host's TCP: a profile, and what differs from it. The same fields set the kernel's TCP in a live run and the
+    /// simulator's. The defaults are those of Linux; a profile has others.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct TcpPlan with rules {
+        /// Default values of the fields below; `mqttlab networks --tcp` lists the profiles. Simulated, it names the
+        /// [`Stack`], too.
+        profile: String = "linux".into(),
+        /// Congestion control.
+        congestion_control: CongestionControl = CongestionControl::Cubic,
+        /// Selective acknowledgements (RFC 2018).
+        sack: bool = true,
+        /// Timestamps option (RFC 7323).
+        timestamps: bool = true,
+        /// Window scaling (RFC 7323).
+        window_scaling: bool = true,
+        /// Minimum retransmission timeout. On Linux it caps the delayed acknowledgement too.
+        #[serde(rename = "rto_min_ns")]
+        rto_min: Duration as PositiveShortTime [..=HOUR_NS] = Duration::from_ms(200),
+        /// Maximum retransmission timeout.
+        #[serde(rename = "rto_max_ns")]
+        rto_max: Duration as PositiveTime [..=24 * HOUR_NS] = Duration::from_s(120),
+        /// `false` acknowledges every segment at once (Linux: route option `quickack`).
+        delayed_ack: bool = true,
+        /// Longest delay of an acknowledgement; left out, the stack's own (Linux: 40 to 200 ms). Simulated stacks with a
+        /// periodic timer for acknowledgements (netbsd-2005, microcontroller) use it as their period.
+        #[serde(rename = "delayed_ack_max_ns")]
+        delayed_ack_max: Option<Duration> as Maybe<PositiveShortTime> [..=HOUR_NS],
+        /// Initial congestion window in segments.
+        #[serde(rename = "initial_window_segments")]
+        initial_window: u32 [1..=100] = 10,
+        /// Largest segment offered to the peer, payload and options; left out, it follows from the MTU.
+        #[serde(rename = "mss_bytes")]
+        mss: Option<u32> as Maybe<Size<u32>> [88..=65_495],
+        /// Send buffer; automatic when left out.
+        #[serde(rename = "send_buffer_bytes")]
+        send_buffer: Option<u32> as Maybe<Size<u32>> [2048..=BUFFER_BYTES_MAX],
+        /// Receive buffer; automatic when left out.
+        #[serde(rename = "receive_buffer_bytes")]
+        receive_buffer: Option<u32> as Maybe<Size<u32>> [2048..=BUFFER_BYTES_MAX],
+        /// Tail loss probes (RFC 8985); they need `sack`.
+        tail_loss_probe: bool = true,
+        /// Explicit congestion notification (RFC 3168), with hosts that have it, too. A queue marks frames instead of
+        /// dropping them where its `discipline` has `ecn = true`. `netbsd-2005` is older than NetBSD's and refuses it.
+        #[serde(default)]
+        ecn: bool = false,
+        /// Number of repetitions of a SYN.
+        syn_retries: u32 [0..=127] = 6,
+        /// Number of these repetitions that come every 1 s, before the interval doubles (Linux from 6.5 on: 4).
+        syn_linear_retries: u32 [0..=127] = 4,
+    }
+}
+
+impl Rules for TcpPlan {
+    fn check(&mut self, _table: &Table) -> Result<(), String> {
+        if self.rto_max < self.rto_min {
+            let s = |time: Duration| plain(time.as_ns() as f64 / 1e9, 6);
+            return Err(format!(
+                "has a minimum retransmission timeout of {} s, but a maximum of {} s; raise `rto_max`, or lower `rto_min`",
+                s(self.rto_min),
+                s(self.rto_max)
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// A stack's behaviour that no kernel lets be set. What a field means is said at the [`Profile`]'s of the same name.
@@ -270,7 +293,7 @@ impl Profile {
         // The length of an IPv4 packet has 16 bits, whatever a device would carry (RFC 791 §3.1).
         let largest = mtu_bytes.min(u16::MAX.into()).saturating_sub(HEADERS).clamp(1, u16::MAX.into());
         Profile {
-            mss: plan.mss_bytes.unwrap_or(largest).min(largest) as u16,
+            mss: plan.mss.unwrap_or(largest).min(largest) as u16,
             window_scale: plan.window_scaling.then_some(stack.window_scale),
             timestamps: plan.timestamps,
             timestamp_tick: stack.timestamp_tick,
@@ -287,7 +310,7 @@ impl Profile {
             undo: stack.undo,
             congestion_control: plan.congestion_control,
             window_unit: stack.window_unit,
-            initial_window: plan.initial_window_segments,
+            initial_window: plan.initial_window,
             slow_start_after_idle: stack.slow_start_after_idle,
             rto: RtoPolicy {
                 initial: stack.rto_initial,
@@ -304,13 +327,13 @@ impl Profile {
             delayed_ack: stack.delayed_ack.limited(plan),
             nagle: stack.nagle,
             skb_coalescing: stack.skb_coalescing,
-            truesize: stack.truesize && plan.receive_buffer_bytes.is_some(),
+            truesize: stack.truesize && plan.receive_buffer.is_some(),
             send_truesize: stack.truesize,
             half_window_segments: stack.half_window_segments,
-            send_buffer: plan.send_buffer_bytes.unwrap_or(stack.send_buffer_bytes),
+            send_buffer: plan.send_buffer.unwrap_or(stack.send_buffer_bytes),
             // A buffer that is set is not tuned any more (Linux `SOCK_SNDBUF_LOCK`).
-            send_buffer_max: plan.send_buffer_bytes.is_none().then_some(stack.send_buffer_bytes_max),
-            receive_buffer: plan.receive_buffer_bytes.unwrap_or(stack.receive_buffer_bytes),
+            send_buffer_max: plan.send_buffer.is_none().then_some(stack.send_buffer_bytes_max),
+            receive_buffer: plan.receive_buffer.unwrap_or(stack.receive_buffer_bytes),
             keep_alive: stack.keep_alive,
             time_wait: stack.time_wait,
             granularity: match (plan.delayed_ack_max, stack.granularity) {
@@ -354,30 +377,6 @@ impl Profile {
 
 /// A number that a plan may not choose freely: field, value, least, greatest.
 pub type Bound = (&'static str, u64, u64, u64);
-
-impl TcpPlan {
-    /// What must lie within bounds.
-    pub fn bounds(&self) -> impl Iterator<Item = Bound> {
-        let (min, max) = (self.rto_min.as_ns(), self.rto_max.as_ns());
-        [
-            ("rto_min_ns", min, 1, HOUR_NS),
-            ("rto_max_ns", max, min, 24 * HOUR_NS),
-            ("delayed_ack_max_ns", self.delayed_ack_max.map_or(1, Duration::as_ns), 1, HOUR_NS),
-            ("initial_window_segments", self.initial_window_segments.into(), 1, 100),
-            ("mss_bytes", self.mss_bytes.unwrap_or(88).into(), 88, 65_495),
-            ("send_buffer_bytes", self.send_buffer_bytes.unwrap_or(2048).into(), 2048, BUFFER_BYTES_MAX),
-            (
-                "receive_buffer_bytes",
-                self.receive_buffer_bytes.unwrap_or(2048).into(),
-                2048,
-                BUFFER_BYTES_MAX,
-            ),
-            ("syn_retries", self.syn_retries.into(), 0, 127),
-            ("syn_linear_retries", self.syn_linear_retries.into(), 0, 127),
-        ]
-        .into_iter()
-    }
-}
 
 impl Stack {
     /// What must lie within bounds.

@@ -43,8 +43,8 @@ pub fn route_metrics(tcp: &TcpPlan) -> Metrics {
         // The metric counts milliseconds; the sysctl, where there is one, microseconds.
         rto_min_ms: sysctl(RTO_MIN_US).is_none().then_some(rto_min_ms),
         quick_ack: !tcp.delayed_ack,
-        advertised_mss: tcp.mss_bytes,
-        initial_window: Some(tcp.initial_window_segments),
+        advertised_mss: tcp.mss,
+        initial_window: Some(tcp.initial_window),
     }
 }
 
@@ -74,10 +74,10 @@ pub fn configure_namespace(tcp: &TcpPlan) -> io::Result<Vec<String>> {
     if sysctl(RTO_MIN_US).is_some() {
         wanted.push(("rto_min_ns", RTO_MIN_US, (tcp.rto_min.as_ns() / 1_000).max(1).to_string()));
     }
-    if let Some(bytes) = tcp.send_buffer_bytes {
+    if let Some(bytes) = tcp.send_buffer {
         wanted.push(("send_buffer_bytes", "net/ipv4/tcp_wmem", buffer_limits(bytes)));
     }
-    if let Some(bytes) = tcp.receive_buffer_bytes {
+    if let Some(bytes) = tcp.receive_buffer {
         wanted.push(("receive_buffer_bytes", "net/ipv4/tcp_rmem", buffer_limits(bytes)));
     }
     let refused = wanted.into_iter().filter_map(|(field, name, value)| {

@@ -1,6 +1,6 @@
 //! What the model of a path says a probe shall find, from its links' parameters alone.
 
-use mqttlab_net::{DelayLaw, LinkSpec, LossSpec};
+use mqttlab_net::{BitErrors, BurstLoss, DelayLaw, LinkSpec, LossSpec};
 use serde::Serialize;
 
 /// A path as its model has it.
@@ -70,13 +70,13 @@ fn loss(spec: &LossSpec, bits: u64) -> (f64, f64) {
     match *spec {
         LossSpec::None => (0.0, 1.0),
         LossSpec::Bernoulli { probability } => (probability.as_f64(), 1.0),
-        LossSpec::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+        LossSpec::GilbertElliott(BurstLoss { good_to_bad, bad_to_good, loss_good, loss_bad }) => {
             let (leave, back) = (good_to_bad.as_f64(), bad_to_good.as_f64());
             let bad = if leave + back > 0.0 { leave / (leave + back) } else { 0.0 };
             let loss = (1.0 - bad) * loss_good.as_f64() + bad * loss_bad.as_f64();
             (loss, inflated(1.0 - leave - back))
         }
-        LossSpec::BitGilbertElliott { good_to_bad, bad_to_bad, error_good, error_bad } => {
+        LossSpec::BitGilbertElliott(BitErrors { good_to_bad, bad_to_bad, error_good, error_bad }) => {
             let (leave, back) = (good_to_bad.as_f64(), 1.0 - bad_to_bad.as_f64());
             let bad = if leave + back > 0.0 { leave / (leave + back) } else { 0.0 };
             // The chance of being in each state with every bit so far unharmed.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use mqttlab_net::{
-    Cause, DelayLaw, DelaySpec, Delivery, Discipline, DownQueue, Fate, FrameName, Link, LinkChange, LinkSpec,
-    LossPlace, LossSpec, Network, Output, QueueSpec, ReorderSpec,
+    BurstLoss, Cause, DelayLaw, DelaySpec, Delivery, Discipline, DownQueue, Fate, FrameName, Link,
+    LinkChange, LinkSpec, LossPlace, LossSpec, Network, Output, QueueSpec, ReorderSpec,
 };
 use mqttlab_units::{BitRate, Bytes, Dice, Duration, Instant, Ratio, Seed};
 
@@ -315,12 +315,12 @@ fn a_link_that_may_change_and_does_not_is_as_one_that_may_not() {
         schedule.first.delay.correlation = ratio(500);
         schedule.first.reordering.gap = 3;
         if seed % 2 == 0 {
-            schedule.first.loss = LossSpec::GilbertElliott {
+            schedule.first.loss = LossSpec::GilbertElliott(BurstLoss {
                 good_to_bad: ratio(100),
                 bad_to_good: ratio(300),
                 loss_good: Ratio::ZERO,
                 loss_bad: ratio(800),
-            };
+            });
         }
         let mut link = Link::new(schedule.first.clone(), schedule.seed);
         let offers = schedule.offers.iter().zip(0..);

@@ -1,8 +1,8 @@
 //! Links against first principles, in virtual time.
 
 use mqttlab_net::{
-    Cause, DelayLaw, DelaySpec, Discipline, Fate, FrameName, Link, LinkSpec, LossPlace, LossSpec, Network,
-    Output, QueueSpec, ReorderSpec, copy_made_at,
+    BitErrors, BurstLoss, Cause, DelayLaw, DelaySpec, Discipline, Fate, FrameName, Link, LinkSpec, LossPlace,
+    LossSpec, Network, Output, QueueSpec, ReorderSpec, copy_made_at,
 };
 use mqttlab_units::{BitRate, Bytes, Duration, Instant, Ratio, Seed};
 
@@ -321,18 +321,18 @@ fn every_copy_of_a_frame_has_a_number_that_says_which_links_made_it() {
 fn frames_that_the_queue_drops_do_not_move_the_channel() {
     let permille = |n| Ratio::new(n, 1000).unwrap();
     let chains = [
-        LossSpec::BitGilbertElliott {
+        LossSpec::BitGilbertElliott(BitErrors {
             good_to_bad: permille(1),
             bad_to_bad: permille(999),
             error_good: Ratio::ZERO,
             error_bad: permille(10),
-        },
-        LossSpec::GilbertElliott {
+        }),
+        LossSpec::GilbertElliott(BurstLoss {
             good_to_bad: permille(100),
             bad_to_good: permille(200),
             loss_good: Ratio::ZERO,
             loss_bad: permille(800),
-        },
+        }),
     ];
     for loss in chains {
         // One frame at a time, and either nothing or five more while it is being sent, which find no room.

@@ -1,1 +1,7 @@
-//! Networks.
+//! Networks as a scenario writes them: links, named networks, TCP.
+
+mod link;
+mod tcp;
+
+pub use link::{Link, Queue};
+pub use tcp::{HostTcp, TcpProfile, TcpProfiles};

@@ -21,6 +21,7 @@
 mod cubic;
 mod new_reno;
 
+use mqttlab_fields::words;
 use mqttlab_units::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,17 +91,19 @@ pub enum WindowUnit {
     Bytes,
 }
 
-/// Congestion control algorithms that a scenario may name. The simulator has those that are
-/// [modelled](CongestionControl::is_modelled).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CongestionControl {
-    /// RFC 5681 with NewReno (RFC 6582).
-    Reno,
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// BBR; live runs only.
-    Bbr,
+words! {
+    /// Congestion control algorithms that a scenario may name. The simulator has those that are
+    /// [modelled](CongestionControl::is_modelled).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CongestionControl {
+        /// RFC 5681 with NewReno (RFC 6582).
+        Reno = "reno",
+        /// CUBIC (RFC 9438).
+        Cubic = "cubic",
+        /// BBR; live runs only.
+        Bbr = "bbr",
+    }
 }
 
 /// Declares the algorithms that are modelled, and hands events to the one that is in force without a pointer.
