@@ -43,7 +43,7 @@ pub fn general(value: f64, digits: usize) -> String {
 }
 
 /// A whole number with a comma before each three digits.
-pub(crate) fn with_commas(whole: &str) -> String {
+pub fn with_commas(whole: &str) -> String {
     let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
     let mut text = String::from(sign);
     for (place, digit) in digits.chars().enumerate() {

@@ -30,7 +30,7 @@ mod tree;
 mod words;
 
 pub use declaration::{FieldDeclaration, PartDeclaration, Shape};
-pub use digits::{general, plain};
+pub use digits::{general, plain, with_commas};
 pub use hints::{holders, instead_of};
 pub use macros::{joined, plain_name};
 pub use nearest::{closest, did_you_mean, some};

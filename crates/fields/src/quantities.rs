@@ -46,9 +46,11 @@ const MOMENT: Kind = Kind {
     least: Bound(-DURATION_NS_MAX, "-8784 h (366 days)"),
     ..DURATION
 };
-const DELAY: Kind =
+/// A delay, in nanoseconds.
+pub const DELAY: Kind =
     Kind { name: "a delay", usual: "ms", example: "50 ms", most: Bound(HOUR_NS, "1 h"), ..DURATION };
-const RATE: Kind = Kind {
+/// A data rate, in bit/s.
+pub const RATE: Kind = Kind {
     name: "a data rate",
     units: &[
         ("bit/s", 1, 1),

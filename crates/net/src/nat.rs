@@ -18,20 +18,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mqttlab_fields::words;
 use mqttlab_units::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::network::Stage;
 
-/// What becomes of a frame from inside whose mapping is forgotten, and that begins no connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ForgottenFlow {
-    /// It is dropped, as by translators that make mappings for a SYN alone.
-    Drop,
-    /// It makes the mapping anew, as by Linux (`net.netfilter.nf_conntrack_tcp_loose = 1`).
-    Revive,
+words! {
+    /// What becomes of a frame from inside whose mapping is forgotten, and that begins no connection.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ForgottenFlow {
+        /// It is dropped, as by translators that make mappings for a SYN alone.
+        Drop = "drop",
+        /// It makes the mapping anew, as by Linux (`net.netfilter.nf_conntrack_tcp_loose = 1`).
+        Revive = "revive",
+    }
 }
 
 /// A translator.

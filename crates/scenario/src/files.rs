@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use mqttlab_fields::{Node, Value, closest};
+use mqttlab_fields::{Node, Value, closest, with_commas};
 
 use crate::document;
 
@@ -64,7 +64,7 @@ pub fn beside(path: &Path, directory: Option<&Path>) -> PathBuf {
 pub fn read_text(path: &Path, bytes_max: u64, kind: &str) -> Result<String, String> {
     let data = read_bytes(path, bytes_max, kind)?;
     match String::from_utf8(data) {
-        Ok(text) => Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned)),
+        Ok(text) => Ok(text.trim_start_matches('\u{feff}').to_owned()),
         Err(error) => {
             let other = what_it_is(path).filter(|other| !other.starts_with(TABLE));
             let byte = error.utf8_error().valid_up_to();
@@ -94,8 +94,11 @@ pub fn read_bytes(path: &Path, bytes_max: u64, kind: &str) -> Result<Vec<u8>, St
         return Err(if about.is_dir() { "is a directory" } else { "is no file" }.into());
     }
     if about.len() > bytes_max {
-        let most = with_commas(bytes_max);
-        return Err(format!("has {} B, but {kind} may have {most} B at most", with_commas(about.len())));
+        let most = with_commas(&bytes_max.to_string());
+        return Err(format!(
+            "has {} B, but {kind} may have {most} B at most",
+            with_commas(&about.len().to_string())
+        ));
     }
     let mut data = Vec::with_capacity(about.len() as usize);
     let mut file = OpenOptions::new().read(true).custom_flags(NONBLOCKING).open(path).map_err(unread)?;
@@ -111,18 +114,6 @@ pub fn read_bytes(path: &Path, bytes_max: u64, kind: &str) -> Result<Vec<u8>, St
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
-}
-
-fn with_commas(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// What is at a path, and the command that takes it; none where nothing is there, or nothing is known of it.

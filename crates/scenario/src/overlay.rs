@@ -1,6 +1,6 @@
 //! Tables of data files on which others are based.
 
-use mqttlab_fields::{Node, Table, Value};
+use mqttlab_fields::{Node, Reader, Rule, Shape, Table, Value};
 use serde_json::{Map, Number, Value as Json};
 
 /// The members of one table with those of another in their places.
@@ -50,5 +50,28 @@ fn json_of(node: &Node) -> Json {
         Value::Text(text) | Value::Huge(text) | Value::Moment(text) => text.clone().into(),
         Value::Array(nodes) => nodes.iter().map(json_of).collect(),
         Value::Table(table) => json(table),
+    }
+}
+
+/// A table as it is written.
+#[derive(Clone, Debug, Default)]
+pub struct TableAsWritten(pub Table);
+
+/// The rule of a table that another rule reads later.
+#[derive(Debug)]
+pub struct AnyTable;
+
+impl Rule for AnyTable {
+    type Target = TableAsWritten;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<TableAsWritten> {
+        match node.as_table() {
+            Some(table) => Some(TableAsWritten(table.clone())),
+            None => reader.wrong("must be a table"),
+        }
+    }
+
+    fn shape() -> Shape {
+        Shape::Map(Box::new(Shape::Truth))
     }
 }

@@ -9,6 +9,8 @@ use mqttlab_fields::{
 use mqttlab_net::{LinkSpec, QueueDiscipline};
 use mqttlab_units::{BitRate, Duration};
 
+use super::trace::{After, Trace, TraceFile, read_trace};
+
 const HOUR_NS: u64 = 3_600_000_000_000;
 const TIME_UNITS: [&str; 7] = ["ns", "us", "µs", "ms", "s", "min", "h"];
 
@@ -140,11 +142,55 @@ fields! {
         queue: Queue = Queue::USUAL,
         /// Which frame leaves the queue next, and which is dropped: `"tail-drop"`, `"codel"` or `"fq-codel"`.
         discipline: QueueDiscipline = QueueDiscipline::TAIL_DROP,
+        /// Rate, delay, jitter and loss over time: a file beside the scenario, Mahimahi's or CSV, or a trace of mqttlab such
+        /// as `"starlink"` (`mqttlab networks`). The guide is [Follow a trace](../how-to/traces.md).
+        trace: Option<Trace> as Maybe<TraceFile>,
+        /// After the last line of the trace: it begins again (`loop`, the default), or its last values stay (`hold`).
+        trace_end: Option<After>,
     }
 }
 
 impl Rules for Link {
+    /// What the trace has values of is its mean for all that looks at one number.
+    fn before<'n>(node: &'n Node, reader: &mut Reader) -> Result<Cow<'n, Node>, String> {
+        let Some(table) = node.as_table() else { return Ok(Cow::Borrowed(node)) };
+        let Some(written) = table.get("trace") else {
+            return if table.has("trace_end") {
+                Err("has `trace_end` without `trace`; add a `trace`, or leave `trace_end` out".into())
+            } else {
+                Ok(Cow::Borrowed(node))
+            };
+        };
+        // What is wrong with the file is told by the field.
+        let Ok(trace) = read_trace(written, reader.directory()) else { return Ok(Cow::Borrowed(node)) };
+        let mut table = table.clone();
+        let columns = trace.course.sets();
+        for member in &table.members {
+            let column = if matches!(member.name.as_str(), "burst_loss" | "bit_errors") {
+                "loss"
+            } else {
+                &member.name
+            };
+            if columns.iter().any(|has| has.name() == column) {
+                let name = &member.name;
+                return Err(format!(
+                    "has `{name}` and a `trace` with a column of `{column}`; leave `{name}` out, or the column"
+                ));
+            }
+        }
+        for column in columns {
+            table.put(column.name(), trace.course.written(column));
+        }
+        Ok(Cow::Owned(Node { value: Value::Table(table), at: node.at }))
+    }
+
     fn check(&mut self, _table: &Table) -> Result<(), String> {
+        let opportunities = self.trace.as_ref().is_some_and(|trace| trace.course.is_opportunities());
+        if opportunities && self.trace_end == Some(After::Hold) {
+            return Err("has `trace_end = \"hold\"`, but a packet-delivery trace has no last value to hold; leave it out, \
+                        or use a CSV with a rate"
+                .into());
+        }
         let is_fair = self.discipline.kind == mqttlab_net::DisciplineKind::FqCodel;
         if self.spec.queue.counts_delay_line && is_fair {
             return Err("has `queue_counts_delay_line` with the discipline \"fq-codel\", which has no queue that a frame \

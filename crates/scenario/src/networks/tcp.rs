@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use mqttlab_fields::{AsPart, Field, Node, Reader, Rule, Shape, Table, Value, closest, fields, shown};
+use mqttlab_fields::{AsPart, Field, Node, Reader, Rule, Shape, Value, closest, fields, shown};
 use mqttlab_tcp::{Stack, TcpPlan};
 
-use crate::overlay::{based_on, overlaid};
+use crate::overlay::{AnyTable, TableAsWritten, based_on, overlaid};
 use crate::{document, overlay};
 
 const FILE: &str = include_str!("../../../../networks/tcp.toml");
@@ -25,29 +25,6 @@ fields! {
         ecn_possible: bool = true,
         /// Its fields that differ from Linux's.
         tcp: TableAsWritten as AnyTable = TableAsWritten::default(),
-    }
-}
-
-/// A table as it is written.
-#[derive(Clone, Debug, Default)]
-pub struct TableAsWritten(pub Table);
-
-/// The rule of a table that another rule reads later.
-#[derive(Debug)]
-pub struct AnyTable;
-
-impl Rule for AnyTable {
-    type Target = TableAsWritten;
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<TableAsWritten> {
-        match node.as_table() {
-            Some(table) => Some(TableAsWritten(table.clone())),
-            None => reader.wrong("must be a table"),
-        }
-    }
-
-    fn shape() -> Shape {
-        Shape::Map(Box::new(Shape::Truth))
     }
 }
 
