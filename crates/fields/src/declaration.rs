@@ -1,5 +1,6 @@
 //! What is declared of tables and their fields: for hints, the JSON Schema, the reference and forms.
 
+use crate::digits::plain;
 use crate::quantity::Kind;
 use crate::rule::{Bounds, Limit};
 
@@ -10,7 +11,7 @@ pub enum Shape {
     Truth,
     /// A whole number.
     Whole,
-    /// Any number.
+    /// Any number; its bounds are in thousandths.
     Number,
     /// A text, with an example where one helps.
     Text(Option<&'static str>),
@@ -102,8 +103,11 @@ impl Shape {
 
     /// A broken bound as a message says it, in the unit that a file has.
     pub(crate) fn limit_in_words(&self, limit: Limit) -> String {
-        let written =
-            |amount: i128| self.kind().map_or_else(|| amount.to_string(), |kind| kind.written(amount));
+        let written = |amount: i128| match (self, self.kind()) {
+            (_, Some(kind)) => kind.written(amount),
+            (Shape::Number, None) => plain(amount as f64 / 1000.0, 6),
+            (_, None) => amount.to_string(),
+        };
         match (self, limit) {
             (Shape::Array(_), Limit::Least(_)) => "an array with more entries".into(),
             (Shape::Array(_), _) => "an array with fewer entries".into(),

@@ -39,7 +39,7 @@ pub use place::{Place, Step};
 pub use quantities::*;
 pub use quantity::{Bound, Kind};
 pub use reader::{Problem, Reader};
-pub use rule::{Bounds, Broken, Entry, Field, Limit, List, Map, Maybe, Rule, Truth, Whole};
+pub use rule::{Bounds, Broken, Entry, Field, Limit, List, Map, Maybe, Pair, Rule, Truth, Whole};
 pub use schema::schema_of;
 pub use shown::shown;
 pub use texts::{Name, Text};

@@ -7,7 +7,7 @@ use mqttlab_units::{BitRate, Duration, Ratio};
 use crate::declaration::Shape;
 use crate::quantity::{self, Bound, Kind};
 use crate::rule::{Bounds, Field, Rule};
-use crate::{Node, Reader, shown};
+use crate::{Node, Reader, Value, shown};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// The longest time: 366 days.
@@ -213,8 +213,6 @@ quantities! {
     MicroTime: MICRO => Duration, time, ns;
     /// A length of time that the protocol carries in whole seconds.
     Seconds: DURATION => Duration, seconds, ns;
-    /// Nanoseconds from the beginning of the measurement; below zero before it.
-    Moment: MOMENT => i64, |kind, node| kind.read(node).map(|ns| ns as i64), i128::from;
     /// A delay, up to an hour.
     Delay: DELAY => Duration, time, ns, ..=HOUR_NS;
     /// Bits per second, from 1 bit/s to 100 Gbit/s.
@@ -223,18 +221,6 @@ quantities! {
     Interval: FREQUENCY => Duration, interval, ns;
     /// The same, and zero for a rate of none at all.
     IntervalOrNone: FREQUENCY => Duration, interval_or_none, ns;
-    /// Thousandths of a bandwidth-delay product.
-    Products: PRODUCTS => u64, |kind, node| kind.read(node).map(|products| products as u64), i128::from, 1..;
-    /// Millimetres.
-    Length: LENGTH => u64, |kind, node| kind.read(node).map(|mm| mm as u64), i128::from;
-    /// Millimetres per second.
-    Speed: SPEED => u64, |kind, node| kind.read(node).map(|mm_s| mm_s as u64), i128::from;
-    /// Nanoamperes.
-    Current: CURRENT => u64, |kind, node| kind.read(node).map(|na| na as u64), i128::from;
-    /// Thousandths of a dBm.
-    Power: POWER => i64, |kind, node| kind.read(node).map(|mdbm| mdbm as i64), i128::from;
-    /// Thousandths of a dB.
-    Gain: GAIN => i64, |kind, node| kind.read(node).map(|mdb| mdb as i64), i128::from;
 }
 
 fn seconds(kind: &Kind, node: &Node) -> Result<Duration, String> {
@@ -251,9 +237,9 @@ fn data_rate(kind: &Kind, node: &Node) -> Result<BitRate, String> {
     kind.read(node).map(|rate| BitRate::from_bit_s(rate as u64).expect("the least rate is 1 bit/s"))
 }
 
-fn size(kind: &Kind, node: &Node) -> Result<u64, String> {
+fn size(kind: &Kind, node: &Node) -> Result<i128, String> {
     let exact = kind.read_exactly(node)?;
-    let whole = quantity::rounded(&exact) as u64;
+    let whole = quantity::rounded(&exact);
     if exact.is_integer() {
         return Ok(whole);
     }
@@ -274,24 +260,79 @@ fn interval_or_none(kind: &Kind, node: &Node) -> Result<Duration, String> {
     interval(kind, node)
 }
 
-/// Whole bytes.
+/// Declares rules that read a quantity as a number of least units, of any integer type.
+macro_rules! amounts {
+    ($( $(#[$about:meta])* $rule:ident<$default:ty>: $kind:expr, $read:expr; )*) => { $(
+        $(#[$about])*
+        #[derive(Debug)]
+        pub struct $rule<T = $default>(PhantomData<T>);
+
+        impl<T: TryFrom<i128> + Copy + Into<i128>> Rule for $rule<T> {
+            type Target = T;
+
+            fn read(node: &Node, reader: &mut Reader) -> Option<T> {
+                const KIND: Kind = $kind;
+                let read: fn(&Kind, &Node) -> Result<i128, String> = $read;
+                let amount = read(&KIND, node).map_or_else(|what| reader.wrong(what), Some)?;
+                // A field whose type is narrower than its quantity has bounds that are narrower than its type.
+                T::try_from(amount).ok().or_else(|| reader.wrong(format!("is {}, which is beyond its bounds", shown(node))))
+            }
+
+            fn shape() -> Shape {
+                const KIND: Kind = $kind;
+                Shape::Quantity(&KIND)
+            }
+
+            fn amount(value: &T) -> Option<i128> {
+                Some((*value).into())
+            }
+        }
+    )* };
+}
+
+amounts! {
+    /// Nanoseconds from the beginning of the measurement; below zero before it.
+    Moment<i64>: MOMENT, Kind::read;
+    /// Whole bytes.
+    Size<u64>: SIZE, size;
+    /// Thousandths of a bandwidth-delay product.
+    Products<u64>: PRODUCTS, Kind::read;
+    /// Millimetres.
+    Length<u64>: LENGTH, Kind::read;
+    /// Millimetres per second.
+    Speed<u64>: SPEED, Kind::read;
+    /// Nanoamperes.
+    Current<u64>: CURRENT, Kind::read;
+    /// Thousandths of a dBm.
+    Power<i64>: POWER, Kind::read;
+    /// Thousandths of a dB.
+    Gain<i64>: GAIN, Kind::read;
+}
+
+/// A number without a unit, in thousandths.
 #[derive(Debug)]
-pub struct Size<T = u64>(PhantomData<T>);
+pub struct Thousandths;
 
-impl<T: TryFrom<u64> + Copy + Into<i128>> Rule for Size<T> {
-    type Target = T;
+impl Rule for Thousandths {
+    type Target = u32;
 
-    fn read(node: &Node, reader: &mut Reader) -> Option<T> {
-        let bytes = size(&SIZE, node).map_or_else(|what| reader.wrong(what), Some)?;
-        T::try_from(bytes)
-            .map_or_else(|_| reader.wrong(format!("is {}, but must be less", shown(node))), Some)
+    fn read(node: &Node, reader: &mut Reader) -> Option<u32> {
+        let number = match node.value {
+            Value::Whole(whole) => whole as f64,
+            Value::Real(real) if real.is_finite() => real,
+            Value::Real(_) => {
+                return reader.wrong(format!("is {}, but must be a finite number", shown(node)));
+            }
+            _ => return reader.wrong(format!("is {}, but must be a number", shown(node))),
+        };
+        Some((1000.0 * number).round_ties_even() as u32)
     }
 
     fn shape() -> Shape {
-        Shape::Quantity(&SIZE)
+        Shape::Number
     }
 
-    fn amount(value: &T) -> Option<i128> {
+    fn amount(value: &u32) -> Option<i128> {
         Some((*value).into())
     }
 }
@@ -375,7 +416,6 @@ fn area(node: &Node) -> Result<(u64, u64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Value;
 
     fn told<R: Rule>(node: &Node) -> Result<R::Target, String> {
         let mut reader = Reader::default();

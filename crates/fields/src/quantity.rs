@@ -120,7 +120,11 @@ impl Kind {
         match unit {
             Some((factor, unit)) => format!("{} {unit}", plain((amount / factor) as f64, 6)),
             None if is("KiB") => format!("{amount} B"),
-            None => amount.to_string(),
+            None => {
+                let usual = self.units.iter().find(|(unit, ..)| *unit == self.usual);
+                let factor = usual.map_or(1.0, |(_, above, below)| *above as f64 / *below as f64);
+                format!("{} {}", plain(amount as f64 / factor, 6), self.usual)
+            }
         }
     }
 

@@ -319,6 +319,33 @@ impl<T: Field> Field for Vec<T> {
     type Rule = List<T::Rule>;
 }
 
+/// An array of two.
+#[derive(Debug)]
+pub struct Pair<R>(PhantomData<R>);
+
+impl<R: Rule> Rule for Pair<R> {
+    type Target = [R::Target; 2];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Self::Target> {
+        match node.as_array() {
+            Some([first, second]) => {
+                let first = reader.below(0, |reader| R::read(first, reader));
+                let second = reader.below(1, |reader| R::read(second, reader));
+                Some([first?, second?])
+            }
+            Some(few) if few.len() < 2 => {
+                reader.below(few.len(), |reader| reader.wrong("is missing; add it"))
+            }
+            Some(_) => reader.wrong(format!("is {}, but must be an array with fewer entries", shown(node))),
+            None => reader.wrong(format!("is {}, but must be an array, such as [...]", shown(node))),
+        }
+    }
+
+    fn shape() -> Shape {
+        Shape::Array(Box::new(R::shape()))
+    }
+}
+
 /// A table by name.
 #[derive(Debug)]
 pub struct Map<N, R>(PhantomData<(N, R)>);

@@ -8,6 +8,9 @@
 //! What it does not model: the correlation from one block to the next, and changes within a frame, which has the gain of
 //! its first bit to its last.
 
+use mqttlab_fields::{
+    AsPart, Maybe, Node, PositiveShortTime, Reader, Rule, Rules, Shape, Table, Thousandths, fields, words,
+};
 use mqttlab_units::{Dice, Duration, Instant, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +35,66 @@ pub enum FadingSpec {
         #[serde(rename = "coherence_ns")]
         coherence: Duration,
     },
+}
+
+words! {
+    /// Laws of fading.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FadingLaw {
+        /// No path is stronger than the others.
+        Rayleigh = "rayleigh",
+        /// By its shape.
+        Nakagami = "nakagami",
+    }
+}
+
+fields! {
+    /// Block fading: the power between two stations is drawn anew after each coherence time, with the same mean.
+    #[derive(Debug)]
+    pub struct FadingFields with rules {
+        /// `rayleigh`: no path is stronger than the others; `nakagami`: by its shape `m`.
+        kind: FadingLaw,
+        /// How long a gain lasts.
+        coherence: Duration as PositiveShortTime [1_000..],
+        /// Shape of `nakagami`: 1 is `rayleigh`, more is less fading.
+        // Below a half Nakagami's law is not defined.
+        m: Option<u32> as Maybe<Thousandths> [500..=100_000],
+    }
+}
+
+impl Rules for FadingFields {
+    fn check(&mut self, _table: &Table) -> Result<(), String> {
+        match (self.kind, self.m) {
+            (FadingLaw::Nakagami, None) => {
+                Err("has `kind = \"nakagami\"`, which needs a shape; add `m`, such as `m = 3`".into())
+            }
+            (FadingLaw::Rayleigh, Some(_)) => {
+                let right = "write that kind, or leave `m` out";
+                Err(format!("has `m`, which goes with `kind = \"nakagami\"`; {right}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The rule of a channel's fading.
+#[derive(Debug)]
+pub struct AsFading;
+
+impl Rule for AsFading {
+    type Target = FadingSpec;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<FadingSpec> {
+        let FadingFields { coherence, m, .. } = AsPart::<FadingFields>::read(node, reader)?;
+        Some(m.map_or(FadingSpec::Rayleigh { coherence }, |m_milli| FadingSpec::Nakagami {
+            m_milli,
+            coherence,
+        }))
+    }
+
+    fn shape() -> Shape {
+        AsPart::<FadingFields>::shape()
+    }
 }
 
 impl FadingSpec {

@@ -58,7 +58,7 @@ pub use change::MediumChange;
 pub use counters::{StationCounters, Tally, Traffic};
 pub use energy::EnergyProfile;
 pub use event::{Finished, Input, Outcome, Output};
-pub use fading::FadingSpec;
+pub use fading::{AsFading, FadingFields, FadingLaw, FadingSpec};
 pub use medium::Medium;
 pub use preset::{ENERGY_PRESETS, PRESETS};
 pub use report::StationReport;

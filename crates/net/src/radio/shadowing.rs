@@ -10,20 +10,25 @@
 
 use std::collections::BTreeMap;
 
+use mqttlab_fields::{Gain, Length, Maybe, fields};
 use mqttlab_units::{Dice, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pair::pair_seed;
 
-/// Log-normal shadowing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ShadowingSpec {
-    /// Standard deviation in thousandths of a decibel.
-    pub sigma_mdb: u32,
-    /// The way of both stations together over which the correlation falls to 1/e; `null`: a pair keeps its gain.
-    pub decorrelation_mm: Option<u64>,
+fields! {
+    /// Log-normal shadowing: a gain for each pair of stations, in decibels normally distributed.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct ShadowingSpec {
+        /// Standard deviation.
+        // The bound keeps slips out, such as 6000 dB.
+        sigma_mdb / "sigma": u32 as Gain<u32> [1..=20_000],
+        /// Where stations move, the way of both together over which the correlation of a pair's gain falls to 1/e; left
+        /// out: a pair keeps its gain.
+        decorrelation_mm / "decorrelation": Option<u64> as Maybe<Length> [100..=1_000_000_000],
+    }
 }
 
 /// The gains of all pairs.

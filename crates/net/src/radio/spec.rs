@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use mqttlab_fields::{Maybe, PositiveShortTime, Size, fields, words};
 use mqttlab_units::{BitRate, Duration, Ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,25 +78,27 @@ pub enum Modulation {
     ErpOfdm,
 }
 
-/// Access, retries and queues.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MacSpec {
-    /// Data frames longer than this (MAC header and check sequence included) are announced by RTS; `null` for none,
-    /// 0 for all.
-    pub rts_threshold_bytes: Option<u32>,
-    /// Transmissions of a frame that is not announced, or of its RTS, before it is dropped.
-    pub short_retry_limit: u32,
-    /// Transmissions of an announced frame before it is dropped.
-    pub long_retry_limit: u32,
-    /// Frames that wait at a station or are being sent; `null` for no limit.
-    pub queue_limit_frames: Option<u32>,
-    /// A frame that finds the medium idle waits for a DIFS from then on, as in ns-3, instead of from the end of the
-    /// last frame on the air, as in the standard's figure of basic access (IEEE 802.11-2016 §10.3.4.2). If something
-    /// is sent in between, such as the station's own ACK, the next silence of a DIFS will do, where the standard asks
-    /// for a backoff.
-    #[serde(default)]
-    pub difs_from_queueing: bool,
+fields! {
+    /// Access, retries and queues.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct MacSpec {
+        /// Data frames larger than this (MAC header and check sequence included) use RTS/CTS; `0 B` for all, left out for
+        /// none.
+        rts_threshold_bytes / "rts_threshold": Option<u32> as Maybe<Size<u32>>,
+        /// Maximum number of transmissions of a frame without RTS/CTS, or of an RTS.
+        short_retry_limit / "short_retries": u32 [1..=255] = 7,
+        /// Maximum number of transmissions of a frame with RTS/CTS.
+        long_retry_limit / "long_retries": u32 [1..=255] = 4,
+        /// Frames that may wait at a station.
+        queue_limit_frames / "queue": Option<u32> [1..] = Some(50),
+        /// A frame that comes to an idle station waits one DIFS from then on, as in ns-3; otherwise it is sent at once where
+        /// the medium has been idle that long, as in the standard's figure of basic access (IEEE 802.11-2016 §10.3.4.2). If
+        /// something is sent in between, such as the station's own ACK, the next silence of a DIFS will do, where the
+        /// standard asks for a backoff.
+        #[serde(default)]
+        difs_from_queueing: bool = false,
+    }
 }
 
 /// Powers and thresholds, the same at every station. Path loss is free space up to 1 m (from the frequency), and
@@ -137,15 +140,17 @@ pub struct RadioSpec {
     pub errors: ErrorModel,
 }
 
-/// How a frame that stands out of noise and interference is lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorModel {
-    /// It is received where the ratio that it needs holds from its first bit to its last.
-    #[default]
-    Threshold,
-    /// Each bit may be wrong, by the ratio that it meets.
-    Snr,
+words! {
+    /// How a frame that stands out of noise and interference is lost.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ErrorModel {
+        /// It is received where the ratio that it needs holds from its first bit to its last.
+        #[default]
+        Threshold = "threshold",
+        /// Each bit may be wrong, by the ratio that it meets.
+        Snr = "snr",
+    }
 }
 
 impl ErrorModel {
@@ -197,18 +202,20 @@ pub enum DutySpec {
     },
 }
 
-/// Gilbert and Elliott's channel in time, at every receiver on its own: good and bad states of exponential length.
-/// Frames are lost in the bad state only.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ChannelSpec {
-    /// Mean length of a bad state.
-    #[serde(rename = "mean_bad_ns")]
-    pub mean_bad: Duration,
-    /// Share of the time that is bad.
-    pub bad: Ratio,
-    /// Chance that a frame that ends in the bad state is lost.
-    pub loss_bad: Ratio,
+fields! {
+    /// Errors in bursts at every receiver on its own (Gilbert and Elliott's channel in time): good and bad states of
+    /// exponential length. Frames are lost in the bad state only.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct ChannelSpec {
+        /// Mean length of a bad state.
+        #[serde(rename = "mean_bad_ns")]
+        mean_bad: Duration as PositiveShortTime [1_000..],
+        /// Share of the time in the bad state.
+        bad: Ratio = Ratio::new(1, 10).expect("a tenth is a ratio"),
+        /// Probability that a frame that ends in the bad state is lost.
+        loss_bad: Ratio = Ratio::new(1, 2).expect("a half is a ratio"),
+    }
 }
 
 /// Where the stations are at the start.
@@ -334,7 +341,7 @@ impl MediumSpec {
 
 impl Modulation {
     /// The rates that the standard has a modulation for.
-    pub(crate) fn rates_bit_s(self) -> &'static [u64] {
+    pub fn rates_bit_s(self) -> &'static [u64] {
         match self {
             Modulation::Dsss => &[1_000_000, 2_000_000, 5_500_000, 11_000_000],
             Modulation::ErpOfdm => &[

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use mqttlab_fields::{
-    Maybe, Name, Node, PositiveTime, Reader, Rule, Rules, Shape, Table, Text, Unread, Value, fields, shown,
-    words,
+    Maybe, Name, Node, Pair, PositiveTime, Reader, Rule, Rules, Shape, Table, Text, Unread, Value, fields,
+    shown, words,
 };
 use mqttlab_net::ForgottenFlow;
 use mqttlab_units::Duration;
@@ -49,39 +49,12 @@ impl Rules for Nat {
     }
 }
 
-/// The rule of two names.
-#[derive(Debug)]
-pub struct TwoNames;
-
-impl Rule for TwoNames {
-    type Target = [String; 2];
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<[String; 2]> {
-        let Some(nodes) = node.as_array() else {
-            return reader.wrong(format!("is {}, but must be an array, such as [...]", shown(node)));
-        };
-        match nodes {
-            [first, second] => {
-                let first = reader.below(0, |reader| Name::read(first, reader));
-                let second = reader.below(1, |reader| Name::read(second, reader));
-                Some([first?, second?])
-            }
-            [] | [_] => reader.below(nodes.len(), |reader| reader.wrong("is missing; add it")),
-            _ => reader.wrong(format!("is {}, but must be an array with fewer entries", shown(node))),
-        }
-    }
-
-    fn shape() -> Shape {
-        Shape::Array(Box::new(Name::shape()))
-    }
-}
-
 fields! {
     /// A network between two hosts: a named model, or a link for each direction.
     #[derive(Clone, Debug, PartialEq)]
     pub struct NetworkBetween with rules {
         /// The two hosts, one of them the broker's or one that forwards. `up` is the link from the first to the second.
-        between: [String; 2] as TwoNames,
+        between: [String; 2] as Pair<Name>,
         /// What events call it; unique among the networks.
         name: Option<String> as Maybe<Name>,
         /// A named model; `mqttlab networks` lists them.

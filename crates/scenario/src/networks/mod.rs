@@ -4,6 +4,7 @@ mod between;
 mod columns;
 mod link;
 mod models;
+mod radio;
 mod tcp;
 mod trace;
 
@@ -11,5 +12,6 @@ pub use between::{LinkUse, Nat, NetworkBetween, Trunk};
 pub use columns::Column;
 pub use link::{Link, Queue};
 pub use models::{NetworkModel, NetworkModels, Placed, Placement, Way};
+pub use radio::{Interferer, MEDIUM, Mobility, Radio};
 pub use tcp::{HostTcp, TcpProfile, TcpProfiles};
 pub use trace::{After, Trace, TraceFile, is_shipped, read_trace, shipped};
