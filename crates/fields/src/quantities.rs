@@ -202,17 +202,17 @@ fn ns(time: Duration) -> i128 {
 
 quantities! {
     /// A length of time, zero or more.
-    Time: DURATION => Duration, time, ns;
+    Time: DURATION => Duration, time, ns, ..=DURATION_NS_MAX;
     /// A length of time above zero.
-    PositiveTime: POSITIVE => Duration, longer, ns, 1..;
+    PositiveTime: POSITIVE => Duration, longer, ns, 1..=DURATION_NS_MAX;
     /// A length of time that is usually in milliseconds.
-    ShortTime: SHORT => Duration, time, ns;
+    ShortTime: SHORT => Duration, time, ns, ..=DURATION_NS_MAX;
     /// The same above zero.
-    PositiveShortTime: POSITIVE_SHORT => Duration, longer, ns, 1..;
+    PositiveShortTime: POSITIVE_SHORT => Duration, longer, ns, 1..=DURATION_NS_MAX;
     /// A length of time that is usually in microseconds.
-    MicroTime: MICRO => Duration, time, ns;
+    MicroTime: MICRO => Duration, time, ns, ..=DURATION_NS_MAX;
     /// A length of time that the protocol carries in whole seconds.
-    Seconds: DURATION => Duration, seconds, ns;
+    Seconds: DURATION => Duration, seconds, ns, ..=DURATION_NS_MAX;
     /// A delay, up to an hour.
     Delay: DELAY => Duration, time, ns, ..=HOUR_NS;
     /// Bits per second, from 1 bit/s to 100 Gbit/s.

@@ -40,35 +40,13 @@ use crate::{
 };
 
 pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
-    let phases = &plan.phases;
-    for (name, length) in [
-        ("connect_timeout_ns", phases.connect_timeout),
-        ("warm_up_ns", phases.warm_up),
-        ("duration_ns", phases.duration),
-        ("cool_down_ns", phases.cool_down),
-    ] {
-        at_most(length, LONGEST, &format!("phases.{name}"))?;
-    }
-    within(plan.recording.resource_interval.as_ns(), MS, LONGEST.as_ns(), "recording.resource_interval_ns")?;
-    let tcp_state = plan.recording.tcp_state_interval.as_ns();
-    within(tcp_state, 10 * MS, LONGEST.as_ns(), "recording.tcp_state_interval_ns")?;
+    declared(&plan.phases, "phases")?;
+    declared(&plan.recording, "recording")?;
+    declared(&plan.live, "live")?;
+    declared(&plan.sim, "sim")?;
     if let Some(summary) = &plan.recording.summary {
         within(summary.fold_bytes, 1, 1 << 30, "recording.summary.fold_bytes")?;
         within(summary.rows_most, 1, 10_000_000, "recording.summary.rows_most")?;
-    }
-    within(plan.live.workers.into(), 1, 64, "live.workers")?;
-    within(plan.live.parts.into(), 1, u64::from(PARTS_MAX), "live.parts")?;
-    at_most(plan.live.latency_compensation.unwrap_or_default(), HOUR, "live.latency_compensation_ns")?;
-    at_most(plan.sim.client_wake_up, HOUR, "sim.client_wake_up_ns")?;
-    if let Some(stop) = &plan.sim.stop {
-        within(
-            stop.relative_accuracy_ppm.unwrap_or(1).into(),
-            1,
-            u64::MAX,
-            "sim.stop.relative_accuracy_ppm",
-        )?;
-        within(stop.messages_per_subscriber.unwrap_or(1), 1, u64::MAX, "sim.stop.messages_per_subscriber")?;
-        within(stop.deliveries_outstanding.unwrap_or(1), 1, u64::MAX, "sim.stop.deliveries_outstanding")?;
     }
     hosts(plan)?;
     network(plan)?;
@@ -145,7 +123,7 @@ fn server(server: &Server, place: &str) -> Result<(), PlanError> {
 }
 
 /// What a type declares of its fields holds.
-fn declared(part: &impl Part, place: &str) -> Result<(), PlanError> {
+pub(crate) fn declared(part: &impl Part, place: &str) -> Result<(), PlanError> {
     let Some(Broken { place: below, amount, limit }) = part.broken() else { return Ok(()) };
     let problem = match limit {
         Limit::Least(least) => format!("is {amount}, but must be {least} or more"),
@@ -641,7 +619,6 @@ pub(crate) fn within(value: u64, least: u64, most: u64, place: &str) -> Result<(
 const MS: u64 = 1_000_000;
 const HOUR: Duration = Duration::from_s(3600);
 pub(crate) const LONGEST: Duration = Duration::from_s(8784 * 3600);
-const PARTS_MAX: u32 = 64;
 const PUBLICATIONS_MAX: u64 = 16;
 /// A message's content has a byte for its number.
 const CONTENTS_MAX: u64 = 256;

@@ -48,6 +48,10 @@ pub mod zeromq;
 
 use std::collections::BTreeMap;
 
+use mqttlab_fields::{
+    Bounds, Maybe, MicroTime, Node, PositiveShortTime, PositiveTime, Reader, Rule, Shape, Share, Time,
+    Unread, fields, words,
+};
 use mqttlab_units::{Duration, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,7 +75,7 @@ pub use group::{
     StartPhase, Subscription, TcpTransport, TemplatePart, TimeFormat, TlsPlan, TlsVersion, Transport,
     WebSocketPlan, Will,
 };
-pub use host::{Host, HostLimits};
+pub use host::{DiskRate, Host, HostLimits, Memory, ProcessorShare};
 pub use limits::out_of_memory;
 pub use mqttsn::{GatewayMode, GatewayProgram, GatewayRole, MqttSnPlan, PredefinedTopic, SleepPlan};
 pub use network::{Hop, NatPlan, Network, NetworkKind, PathPlan};
@@ -92,6 +96,9 @@ pub use wills::PlannedWills;
 pub use zeromq::{ProxyProgram, ZeroMqPlan, ZeroMqRole};
 
 pub use mqttlab_tcp::{CongestionControl, Stack, TcpPlan};
+
+const MS: u64 = 1_000_000;
+const HOUR_NS: u64 = 3_600_000_000_000;
 
 /// The version of this schema; the engine performs no other one.
 pub const SCHEMA: u32 = 2;
@@ -136,56 +143,62 @@ pub struct Plan {
     pub sim: SimPlan,
 }
 
-/// Live testbed or simulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Backend {
-    /// Real brokers and real TCP in real time.
-    Live,
-    /// Virtual time.
-    Sim,
+words! {
+    /// Live testbed or simulator.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Backend {
+        /// Real brokers and real TCP in real time.
+        Live = "live",
+        /// Virtual time.
+        Sim = "sim",
+    }
 }
 
-/// The run's three phases, one after the other. Publishing begins when every client has connected and
-/// subscribed (or `connect_timeout_ns` has passed) and ends with the measurement; the cool-down lets what is
-/// under way arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Phases {
-    /// How long clients may take to connect and subscribe before publishing begins without the missing ones.
-    #[serde(rename = "connect_timeout_ns")]
-    pub connect_timeout: Duration,
-    /// Publishing, not counted in the metrics.
-    #[serde(rename = "warm_up_ns")]
-    pub warm_up: Duration,
-    /// Publishing, counted.
-    #[serde(rename = "duration_ns")]
-    pub duration: Duration,
-    /// Waiting for what is under way. The run ends earlier when nothing is outstanding.
-    #[serde(rename = "cool_down_ns")]
-    pub cool_down: Duration,
+fields! {
+    /// The run's three phases, one after the other. Publishing begins when every client has connected and subscribed (or
+    /// `connect_timeout` has passed) and ends with the measurement.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct Phases {
+        /// How long clients may take to connect and subscribe before publishing begins.
+        #[serde(rename = "connect_timeout_ns")]
+        connect_timeout: Duration as PositiveTime = Duration::from_s(60),
+        /// Publishing that is not counted.
+        #[serde(rename = "warm_up_ns")]
+        warm_up: Duration as Time = Duration::ZERO,
+        /// Publishing that is counted. With `stages` it is left out: it is how long they last in all.
+        #[serde(rename = "duration_ns")]
+        duration: Duration as PositiveTime,
+        /// Waiting for messages under way; ends early when there are none.
+        #[serde(rename = "cool_down_ns")]
+        cool_down: Duration as Time = Duration::from_s(10),
+    }
 }
 
-/// What is written down beside messages, events and resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RecordingPlan {
-    /// Every frame on every link, with its fate.
-    pub packets: bool,
-    /// A `capture-<link>.pcapng` for each link (live runs, where frames have bytes).
-    pub pcapng: bool,
-    /// What every message that arrives carries.
-    #[serde(default)]
-    pub payloads: bool,
-    /// How often CPU, memory and pressure are sampled.
-    #[serde(rename = "resource_interval_ns")]
-    pub resource_interval: Duration,
-    /// How often the ends of TCP connections are asked for their states, at most.
-    #[serde(rename = "tcp_state_interval_ns", default = "a_second")]
-    pub tcp_state_interval: Duration,
-    /// Of messages keep sums and a sample; `null`: a row of each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<SummaryPlan>,
+fields! {
+    /// What is written down beside messages, events and resources.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct RecordingPlan {
+        /// Every frame on every link, with its fate.
+        packets: bool as Unread<bool>,
+        /// Write captures for Wireshark: of a live run one for each link, of a simulation `run.pcapng` with all links.
+        pcapng: bool = false,
+        /// Keep what every message that arrives carries, up to 8 MiB each, to be looked at: as much disk as was received.
+        #[serde(default)]
+        payloads: bool = false,
+        /// How often CPU and memory are sampled.
+        #[serde(rename = "resource_interval_ns")]
+        resource_interval: Duration as PositiveShortTime [MS..] = Duration::from_ms(500),
+        /// How often both ends of every TCP connection are asked for their state: time-out, windows, waiting bytes. More
+        /// rarely where that would cost much.
+        #[serde(rename = "tcp_state_interval_ns", default = "a_second")]
+        tcp_state_interval: Duration as PositiveShortTime [10 * MS..] = a_second(),
+        /// Of messages keep sums and a sample; `null`: a row of each.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<SummaryPlan> as Unread<Option<SummaryPlan>>,
+    }
 }
 
 /// How messages are added up while a run goes on.
@@ -203,25 +216,28 @@ fn a_second() -> Duration {
     Duration::from_s(1)
 }
 
-/// How the live testbed performs the plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LivePlan {
-    /// Ask for SCHED_FIFO; a refusal is recorded as a warning.
-    pub real_time: bool,
-    /// Subtracted from every emulated delay; `null` calibrates at the start of the run.
-    #[serde(rename = "latency_compensation_ns")]
-    pub latency_compensation: Option<Duration>,
-    /// Measure each emulated path for this long before the run, if at all.
-    #[serde(rename = "probe_ns", default)]
-    pub probe: Option<Duration>,
-    /// Which device carries frames between namespaces and emulator.
-    pub port: PortKind,
-    /// Threads that run the clients, in each part.
-    pub workers: u32,
-    /// How many engines, on as many machines, share the clients: the run's parts.
-    #[serde(default = "one")]
-    pub parts: u32,
+fields! {
+    /// How the live testbed performs the plan.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct LivePlan {
+        /// Ask for real-time priority (SCHED_FIFO); a refusal is recorded as a warning.
+        real_time: bool = true,
+        /// Subtracted from every emulated delay; calibrated at the start when left out.
+        #[serde(rename = "latency_compensation_ns")]
+        latency_compensation: Option<Duration> as Maybe<MicroTime> [..=HOUR_NS],
+        /// Measure each emulated path for this long before the run, and keep it beside its model.
+        #[serde(rename = "probe_ns", default)]
+        probe: Option<Duration> as Maybe<PositiveTime>,
+        /// Device between namespaces and emulator.
+        port: PortKind = PortKind::Auto,
+        /// Threads that run the clients, in each part.
+        workers: u32 [1..=64] = 1,
+        /// Engines that share the clients, for more than one machine drives: with `--cluster` a worker each, else all on this
+        /// machine. Needs `network = "external"`; see docs/explanation/live.md.
+        #[serde(default = "one")]
+        parts: u32 [1..=64] = 1,
+    }
 }
 
 impl LivePlan {
@@ -236,44 +252,80 @@ fn one() -> u32 {
     1
 }
 
-/// The device between a namespace and the emulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PortKind {
-    /// TUN where it can be opened, AF_PACKET on veth elsewhere.
-    Auto,
-    /// TUN.
-    Tun,
-    /// AF_PACKET on one end of a veth pair.
-    Packet,
+words! {
+    /// The device between a namespace and the emulator.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum PortKind {
+        /// TUN where it can be opened, AF_PACKET on veth elsewhere.
+        Auto = "auto",
+        /// TUN.
+        Tun = "tun",
+        /// AF_PACKET on one end of a veth pair.
+        Packet = "packet",
+    }
 }
 
-/// How the simulator performs the plan.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SimPlan {
-    /// When to stop before `phases.duration_ns` is over; `null` runs it all.
-    pub stop: Option<StopRule>,
-    /// Detect the initial transient (and mark its messages as warm-up) instead of trusting `warm_up_ns`.
-    pub detect_transient: bool,
-    /// From the arrival of data at a client to the moment that its program reads it, with whatever has come by then.
-    #[serde(rename = "client_wake_up_ns")]
-    pub client_wake_up: Duration,
-    /// The behaviour of the hosts' TCP that no kernel lets be set, by the name of their profile.
-    pub tcp_stacks: BTreeMap<String, Stack>,
+fields! {
+    /// How the simulator performs the plan.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct SimPlan {
+        /// Stop early.
+        stop: Option<StopRule>,
+        /// Detect the end of the initial transient, and mark its messages as warm-up, instead of using `warm_up`.
+        detect_transient: bool = false,
+        /// Time from the arrival of data at a client until its program reads it, together with all data that has arrived by
+        /// then.
+        #[serde(rename = "client_wake_up_ns")]
+        client_wake_up: Duration as MicroTime [..=HOUR_NS] = Duration::from_us(50),
+        /// The behaviour of the hosts' TCP that no kernel lets be set, by the name of their profile.
+        tcp_stacks: BTreeMap<String, Stack> as Unread<BTreeMap<String, Stack>>,
+    }
 }
 
-/// Stop when any of these is reached.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StopRule {
-    /// Half width of the 95 % confidence interval of the mean latency, relative to the mean, in parts per
-    /// million (10000 = 1 %), by batch means; `null` for none.
-    pub relative_accuracy_ppm: Option<u32>,
-    /// Every subscriber has received this many messages; `null` for none.
-    pub messages_per_subscriber: Option<u64>,
-    /// So many deliveries are expected and have not been made: a backlog whose latency has no mean; `null` for none.
-    pub deliveries_outstanding: Option<u64>,
+fields! {
+    /// When a simulation may stop early: when any of these is reached.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    pub struct StopRule {
+        /// Half width of the mean latency's 95 % confidence interval, by batch means, relative to the mean.
+        relative_accuracy_ppm / "relative_accuracy": Option<u32> as Maybe<Accuracy>,
+        /// Stop when every subscriber has received this many messages.
+        messages_per_subscriber: Option<u64> [1..1_i128 << 63],
+        /// Stop when so many deliveries are expected and have not been made: a backlog, whose latency has no mean.
+        deliveries_outstanding: Option<u64> [1..1_i128 << 63],
+    }
+}
+
+/// The rule of an accuracy: a ratio above 0, in parts per million.
+#[derive(Debug)]
+pub struct Accuracy;
+
+impl Rule for Accuracy {
+    type Target = u32;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<u32> {
+        let (above, below): (u64, u64) = Share::read(node, reader)?.into();
+        if above == 0 {
+            return reader.wrong(
+                "is 0 %, but must be above 0 %: no run is long enough for an exact mean; write \"1 %\"",
+            );
+        }
+        Some((1e6 * above as f64 / below as f64).round_ties_even().max(1.0) as u32)
+    }
+
+    fn shape() -> Shape {
+        Share::shape()
+    }
+
+    fn own_bounds() -> Bounds {
+        Bounds::of(1..)
+    }
+
+    fn amount(value: &u32) -> Option<i128> {
+        Some((*value).into())
+    }
 }
 
 impl Plan {

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::bounds::within;
+use mqttlab_units::Ratio;
+
+use crate::bounds::declared;
 use crate::error::{PlanError, require};
 use crate::{Backend, HostLimits, Plan};
 
@@ -24,19 +26,11 @@ pub(crate) fn check(plan: &Plan) -> Result<(), PlanError> {
 }
 
 fn check_bounds(limits: &HostLimits, place: &str) -> Result<(), PlanError> {
-    if let Some(share) = limits.processor {
-        // The kernel gives out processor time by 1 ms at least, here of 100 ms at most.
-        require((0.01..=1.0).contains(&share.as_f64()), &format!("{place}.processor"), || {
-            format!("is {share:?}, but must be between 1 % and 100 % of one processor")
-        })?;
-    }
-    if let Some(memory) = limits.memory_bytes {
-        within(memory, MEMORY_BYTES_MIN, MEMORY_BYTES_MAX, &format!("{place}.memory_bytes"))?;
-    }
-    if let Some(rate) = limits.disk_bytes_s {
-        within(rate, 1_000, 100_000_000_000, &format!("{place}.disk_bytes_s"))?;
-    }
-    Ok(())
+    declared(limits, place)?;
+    let share = limits.processor.unwrap_or(Ratio::ONE);
+    require(share.as_f64() >= 0.01, &format!("{place}.processor"), || {
+        format!("is {share:?}, but must be between 1 % and 100 % of one processor")
+    })
 }
 
 fn check_clients(plan: &Plan) -> Result<(), PlanError> {
@@ -88,7 +82,3 @@ pub fn out_of_memory(memory_bytes: u64) -> String {
         .map_or(format!("{memory_bytes} B"), |(unit, name)| format!("{} {name}", memory_bytes / unit));
     format!("killed for memory: its host has {memory}")
 }
-
-/// A program that does nothing needs as much.
-const MEMORY_BYTES_MIN: u64 = 1 << 20;
-const MEMORY_BYTES_MAX: u64 = 1 << 40;

@@ -11,6 +11,10 @@
 
 pub mod document;
 pub mod files;
+pub mod host;
 pub mod networks;
+pub mod options;
 pub mod overlay;
+pub mod phases;
 pub mod source;
+pub mod threshold;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use mqttlab_fields::{AsPart, Field, Node, Reader, Rule, Shape, Value, closest, fields, shown};
+use mqttlab_fields::{AsPart, Field, Node, Reader, Rule, Shape, Table, Value, closest, fields, shown};
 use mqttlab_tcp::{Stack, TcpPlan};
 
 use crate::overlay::{AnyTable, TableAsWritten, based_on, overlaid};
@@ -79,6 +79,16 @@ fn read_profiles(text: &str) -> Result<TcpProfiles, String> {
 /// The rule of a host's `tcp`: what is written, on the values of its profile.
 #[derive(Debug)]
 pub struct HostTcp;
+
+impl HostTcp {
+    /// Of a host that says nothing.
+    pub fn usual() -> TcpPlan {
+        static USUAL: OnceLock<TcpPlan> = OnceLock::new();
+        let read =
+            || AsPart::<TcpPlan>::read(&Node::new(Value::Table(Table::default())), &mut Reader::default());
+        USUAL.get_or_init(|| read().expect("all fields have defaults")).clone()
+    }
+}
 
 impl Rule for HostTcp {
     type Target = TcpPlan;
