@@ -16,5 +16,6 @@ pub mod networks;
 pub mod options;
 pub mod overlay;
 pub mod phases;
+pub mod routes;
 pub mod source;
 pub mod threshold;
