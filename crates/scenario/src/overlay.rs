@@ -54,7 +54,7 @@ fn json_of(node: &Node) -> Json {
 }
 
 /// A table as it is written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableAsWritten(pub Table);
 
 /// The rule of a table that another rule reads later.

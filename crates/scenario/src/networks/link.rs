@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use mqttlab_fields::{
-    Flat, Kind, Maybe, Node, PositiveShortTime, Products, Reader, Rules, SIZE, Shape, Size, Table, Value,
-    fields, plain, shown,
+    AsPart, Delay, Flat, Kind, Maybe, Node, PositiveShortTime, Products, Reader, Rule, Rules, SIZE, Shape,
+    Size, Table, Unread, Value, fields, plain, shown,
 };
 use mqttlab_net::{LinkSpec, QueueDiscipline};
 use mqttlab_units::{BitRate, Duration};
 
 use super::trace::{After, Trace, TraceFile, read_trace};
+use crate::overlay::{TableAsWritten, overlaid};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 const TIME_UNITS: [&str; 7] = ["ns", "us", "µs", "ms", "s", "min", "h"];
@@ -147,6 +148,8 @@ fields! {
         trace: Option<Trace> as Maybe<TraceFile>,
         /// After the last line of the trace: it begins again (`loop`, the default), or its last values stay (`hold`).
         trace_end: Option<After>,
+        /// What it was read from, with the means of its trace.
+        written: TableAsWritten as Unread<TableAsWritten>,
     }
 }
 
@@ -184,7 +187,8 @@ impl Rules for Link {
         Ok(Cow::Owned(Node { value: Value::Table(table), at: node.at }))
     }
 
-    fn check(&mut self, _table: &Table) -> Result<(), String> {
+    fn check(&mut self, table: &Table) -> Result<(), String> {
+        self.written = TableAsWritten(table.clone());
         let opportunities = self.trace.as_ref().is_some_and(|trace| trace.course.is_opportunities());
         if opportunities && self.trace_end == Some(After::Hold) {
             return Err("has `trace_end = \"hold\"`, but a packet-delivery trace has no last value to hold; leave it out, \
@@ -201,7 +205,36 @@ impl Rules for Link {
     }
 }
 
+/// The ways of losing frames, of which a link has one.
+pub const LOSSES: [&str; 3] = ["loss", "burst_loss", "bit_errors"];
+
 impl Link {
+    /// The link with other values of some fields.
+    ///
+    /// # Errors
+    /// They do not go with the link's own; in words that follow the link's name.
+    pub fn adjusted(&self, fields: &Table) -> Result<Link, String> {
+        if fields.members.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut own = self.written.0.clone();
+        // The trace was read already, from beside the scenario, and its columns have their means.
+        own.members.retain(|member| !matches!(member.name.as_str(), "trace" | "trace_end"));
+        let link = read_adjusted(own, fields)?;
+        Ok(Link { trace: self.trace.clone(), trace_end: self.trace_end, ..link })
+    }
+
+    /// Half the delay, and half of what it varies by.
+    #[must_use]
+    pub fn halved(mut self) -> Link {
+        let delay = &mut self.spec.delay;
+        for (name, time) in [("delay", &mut delay.mean), ("jitter", &mut delay.jitter)] {
+            *time = Duration::from_ns(time.as_ns() / 2);
+            self.written.0.put(name, Node::text(format!("{} ns", time.as_ns())));
+        }
+        self
+    }
+
     /// The link as the plan has it; MTU and round trip are for its queue.
     ///
     /// # Errors
@@ -213,4 +246,24 @@ impl Link {
         spec.queue.discipline = self.discipline.spec(spec.largest_frame_bytes(mtu_bytes));
         Ok(spec)
     }
+}
+
+/// A link whose fields are others in some places.
+///
+/// # Errors
+/// They do not go together; in words that follow the link's name.
+pub fn read_adjusted(mut own: Table, fields: &Table) -> Result<Link, String> {
+    // One way of losing frames takes the place of another.
+    if LOSSES.iter().any(|name| fields.has(name)) {
+        own.members.retain(|member| !LOSSES.contains(&member.name.as_str()));
+    }
+    let is_none = |node: &Node| Delay::read(node, &mut Reader::default()) == Some(Duration::ZERO);
+    if fields.get("jitter").is_some_and(is_none) {
+        own.members.retain(|member| member.name != "distribution");
+    }
+    let mut reader = Reader::default();
+    let link = AsPart::<Link>::read(&Node::new(Value::Table(overlaid(&own, fields))), &mut reader);
+    link.ok_or_else(|| {
+        reader.into_problems().into_iter().next().map_or_else(String::new, |problem| problem.what)
+    })
 }

@@ -10,7 +10,7 @@ mod trace;
 
 pub use between::{LinkUse, Nat, NetworkBetween, Trunk};
 pub use columns::Column;
-pub use link::{Link, Queue};
+pub use link::{LOSSES, Link, Queue};
 pub use models::{NetworkModel, NetworkModels, Placed, Placement, Way};
 pub use radio::{Interferer, MEDIUM, Mobility, Radio};
 pub use tcp::{HostTcp, TcpProfile, TcpProfiles};

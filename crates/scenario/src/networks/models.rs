@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use mqttlab_fields::{Field, Map, Name, Node, Reader, Rule, Table, Text, Value, fields, words};
-use mqttlab_units::Duration;
-
-use super::link::Link;
+use super::link::{Link, read_adjusted};
 use crate::document;
-use crate::overlay::{AnyTable, TableAsWritten, overlaid};
+use crate::overlay::{AnyTable, TableAsWritten};
+use mqttlab_fields::{Map, Name, Reader, Table, Text, fields, words};
 
 const FILE: &str = include_str!("../../../../networks/models.toml");
-const LOSSES: [&str; 3] = ["loss", "burst_loss", "bit_errors"];
 
 words! {
     /// Where a named network is applied between clients and broker. Papers say "100 ms" and mean one direction, both, or half
@@ -101,24 +98,7 @@ impl NetworkModel {
             Way::Up => &self.up.0,
             Way::Down => &self.down.0,
         };
-        let mut own = own.clone();
-        let written = written.cloned().unwrap_or_default();
-        // One way of losing frames takes the place of another.
-        if LOSSES.iter().any(|name| written.has(name)) {
-            own.members.retain(|member| !LOSSES.contains(&member.name.as_str()));
-        }
-        let mut reader = Reader::default();
-        let none = |node: &Node| {
-            <mqttlab_fields::Delay as Rule>::read(node, &mut Reader::default()) == Some(Duration::ZERO)
-        };
-        if written.get("jitter").is_some_and(none) {
-            own.members.retain(|member| member.name != "distribution");
-        }
-        let whole = Node::new(Value::Table(overlaid(&own, &written)));
-        let link = <<Link as Field>::Rule as Rule>::read(&whole, &mut reader);
-        link.ok_or_else(|| {
-            reader.into_problems().into_iter().next().map_or_else(String::new, |problem| problem.what)
-        })
+        read_adjusted(own.clone(), &written.cloned().unwrap_or_default())
     }
 }
 
@@ -139,7 +119,7 @@ impl Placement {
         match self {
             Placement::EgressAtBroker => Placed { up: None, down: Some(down), is_shared: false },
             Placement::Both => Placed { up: Some(up), down: Some(down), is_shared: false },
-            Placement::Split => Placed { up: Some(halved(up)), down: Some(halved(down)), is_shared: false },
+            Placement::Split => Placed { up: Some(up.halved()), down: Some(down.halved()), is_shared: false },
             Placement::SharedMedium => Placed { up: Some(down.clone()), down: Some(down), is_shared: true },
         }
     }
@@ -148,13 +128,6 @@ impl Placement {
     pub fn takes_down_alone(self) -> bool {
         matches!(self, Placement::EgressAtBroker | Placement::SharedMedium)
     }
-}
-
-fn halved(mut link: Link) -> Link {
-    let delay = &mut link.spec.delay;
-    delay.mean = Duration::from_ns(delay.mean.as_ns() / 2);
-    delay.jitter = Duration::from_ns(delay.jitter.as_ns() / 2);
-    link
 }
 
 #[cfg(test)]
