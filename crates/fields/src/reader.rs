@@ -63,6 +63,13 @@ impl Reader {
         None
     }
 
+    /// Notes that something is wrong below here.
+    pub fn at(&mut self, below: Place, what: String) {
+        let mut place = self.place.clone();
+        place.0.extend(below.0);
+        self.problems.push(Problem { place, what });
+    }
+
     /// Where it reads.
     pub fn place(&self) -> &Place {
         &self.place

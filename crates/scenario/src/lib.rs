@@ -10,6 +10,7 @@
 //! What it does not do: run anything, and keep what a run needs at its time. That is `crates/plan`.
 
 pub mod document;
+pub mod events;
 pub mod files;
 pub mod host;
 pub mod networks;

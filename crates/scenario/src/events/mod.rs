@@ -1,0 +1,10 @@
+//! Events of a scenario: what changes while a run goes on, when, and for how long.
+
+mod action;
+mod changed_link;
+mod event;
+mod words;
+
+pub use action::{ACTIONS, Action, Target};
+pub use changed_link::ChangedLink;
+pub use event::{ChangedPublish, Event, Publication, Queued, WhichWay};
