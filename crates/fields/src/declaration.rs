@@ -1,8 +1,8 @@
 //! What is declared of tables and their fields: for hints, the JSON Schema, the reference and forms.
 
+use crate::bounds::{Bounds, Limit};
 use crate::digits::plain;
 use crate::quantity::Kind;
-use crate::rule::{Bounds, Limit};
 
 /// What may be written.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What is meant by an unknown field: what other tools call it, the table that has it, or the nearest name.
 
 use crate::declaration::{FieldDeclaration, PartDeclaration};
-use crate::did_you_mean;
+use crate::nearest::did_you_mean;
 
 /// Tables below tables that are looked through.
 const DEPTH_MAX: usize = 3;

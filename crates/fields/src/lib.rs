@@ -12,6 +12,7 @@
 //!
 //! What it does not hold: any field of a scenario, files, and the text that a tree is parsed from.
 
+mod bounds;
 mod declaration;
 mod digits;
 mod hints;
@@ -29,6 +30,7 @@ mod texts;
 mod tree;
 mod words;
 
+pub use bounds::{Bounds, Broken, Limit};
 pub use declaration::{FieldDeclaration, PartDeclaration, Shape};
 pub use digits::{general, plain, with_commas};
 pub use hints::{holders, instead_of};
@@ -39,7 +41,7 @@ pub use place::{Place, Step};
 pub use quantities::*;
 pub use quantity::{Bound, Kind};
 pub use reader::{Problem, Reader};
-pub use rule::{Bounds, Broken, Entry, Field, Limit, List, Map, Maybe, Pair, Rule, Truth, Whole};
+pub use rule::{Entry, Field, List, Map, Maybe, Pair, Rule, Truth, Whole};
 pub use schema::schema_of;
 pub use shown::shown;
 pub use texts::{Name, Text};

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
+use crate::bounds::{Bounds, Broken};
 use crate::declaration::{FieldDeclaration, PartDeclaration, Shape};
 use crate::hints;
-use crate::rule::{Bounds, Broken, Entry, Field, Rule};
-use crate::{Node, Reader, Table, shown};
+use crate::reader::{Problem, Reader};
+use crate::rule::{Entry, Field, Rule};
+use crate::shown::shown;
+use crate::tree::{Node, Table};
 
 /// Fields of the largest table that a message lists instead of an example.
 const FIELDS_MAX: usize = 6;
@@ -44,6 +47,19 @@ pub trait Rules: Sized {
     /// What is wrong, in words that follow the field's name.
     fn check(&mut self, _table: &Table) -> Result<(), String> {
         Ok(())
+    }
+}
+
+impl Reader {
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// All that is wrong, in the order of reading.
+    pub fn read<P: Part>(self, node: &Node) -> Result<P, Vec<Problem>> {
+        let mut reader = self.with_top(P::declaration());
+        let read = AsPart::<P>::read(node, &mut reader);
+        let problems = reader.into_problems();
+        read.filter(|_| problems.is_empty()).ok_or(problems)
     }
 }
 

@@ -4,10 +4,13 @@ use std::marker::PhantomData;
 
 use mqttlab_units::{BitRate, Duration, Ratio};
 
+use crate::bounds::Bounds;
 use crate::declaration::Shape;
 use crate::quantity::{self, Bound, Kind};
-use crate::rule::{Bounds, Field, Rule};
-use crate::{Node, Reader, Value, shown};
+use crate::reader::Reader;
+use crate::rule::{Field, Rule};
+use crate::shown::shown;
+use crate::tree::{Node, Value};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 /// The longest time: 366 days.

@@ -8,8 +8,10 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed, ToPrimitive, Zero};
 
-use crate::shown::quoted_short;
-use crate::{Node, Value, closest, plain, shown};
+use crate::digits::plain;
+use crate::nearest::closest;
+use crate::shown::{quoted_short, shown};
+use crate::tree::{Node, Value};
 
 /// A kind of quantity.
 #[derive(Clone, Copy, Debug)]

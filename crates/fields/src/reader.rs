@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::declaration::PartDeclaration;
-use crate::{Node, Part, Place, Rule, Step};
+use crate::place::{Place, Step};
 
 /// Something that is wrong, or unusual.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +29,10 @@ impl Reader {
         Reader { directory, ..Reader::default() }
     }
 
-    /// Reads a whole file.
-    ///
-    /// # Errors
-    /// All that is wrong, in the order of reading.
-    pub fn read<P: Part>(mut self, node: &Node) -> Result<P, Vec<Problem>> {
-        self.top = Some(P::declaration());
-        let read = <P::Rule as Rule>::read(node, &mut self);
-        read.filter(|_| self.problems.is_empty()).ok_or(self.problems)
+    /// The same, of a file with this table at its top level.
+    #[must_use]
+    pub(crate) fn with_top(self, top: &'static PartDeclaration) -> Reader {
+        Reader { top: Some(top), ..self }
     }
 
     /// The table at the top level, for hints.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::bounds::Bounds;
 use crate::declaration::{FieldDeclaration, PartDeclaration, Shape};
-use crate::rule::Bounds;
 
 /// The schema's dialect.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";

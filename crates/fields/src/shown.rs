@@ -1,6 +1,7 @@
 //! A value in a message: as it is written, shortened where it is long.
 
-use crate::{Node, Value, general};
+use crate::digits::general;
+use crate::tree::{Node, Value};
 
 /// Longer ones are shortened, in characters.
 const LENGTH_MAX: usize = 60;

@@ -1,8 +1,10 @@
 //! Texts.
 
 use crate::declaration::Shape;
+use crate::reader::Reader;
 use crate::rule::{Field, Rule};
-use crate::{Node, Reader, shown};
+use crate::shown::shown;
+use crate::tree::Node;
 
 /// The longest name, in characters.
 const NAME_MAX: usize = 40;

@@ -3,8 +3,11 @@
 use std::marker::PhantomData;
 
 use crate::declaration::Shape;
+use crate::nearest::closest;
+use crate::reader::Reader;
 use crate::rule::Rule;
-use crate::{Node, Reader, Value, closest, shown};
+use crate::shown::shown;
+use crate::tree::{Node, Value};
 
 /// A type that [`words!`](crate::words) declares.
 pub trait Words: Sized {
