@@ -303,6 +303,66 @@ impl Event {
     }
 }
 
+/// What a kind of event undoes, and whether it lasts until another one undoes it.
+struct Kind {
+    word: &'static str,
+    undoes: &'static [&'static str],
+    lasts: bool,
+    /// Whether a plan alone can have it: receivers and due times follow from it before a run begins.
+    is_fixed: bool,
+}
+
+const fn kind(word: &'static str, undoes: &'static [&'static str], lasts: bool) -> Kind {
+    Kind { word, undoes, lasts, is_fixed: false }
+}
+
+const fn fixed(word: &'static str, undoes: &'static [&'static str], lasts: bool) -> Kind {
+    Kind { word, undoes, lasts, is_fixed: true }
+}
+
+/// All kinds of events. Both backends perform each of them.
+const KINDS: [Kind; 22] = [
+    kind("link_down", &[], true),
+    kind("link_up", &["link_down"], false),
+    // What lies over others is known to the owner of the links' fields.
+    kind("link_change", &[], false),
+    kind("interferer_on", &["interferer_off"], true),
+    kind("interferer_off", &["interferer_on"], true),
+    kind("stations_off", &[], true),
+    kind("stations_on", &["stations_off"], false),
+    kind("station_moved", &[], true),
+    kind("server_stop", &[], true),
+    kind("server_kill", &[], true),
+    kind("server_pause", &[], true),
+    kind("server_continue", &["server_pause"], false),
+    kind("server_start", &["server_stop", "server_kill"], false),
+    kind("clients_disconnect", &[], true),
+    kind("clients_vanish", &[], true),
+    kind("clients_return", &["clients_disconnect", "clients_vanish"], false),
+    kind("clients_stop_reading", &[], true),
+    kind("clients_continue_reading", &["clients_stop_reading"], false),
+    fixed("clients_subscribe", &["clients_unsubscribe"], true),
+    fixed("clients_unsubscribe", &["clients_subscribe"], true),
+    fixed("clients_publish", &[], false),
+    fixed("clients_burst", &[], false),
+];
+
+impl Event {
+    fn of_kind(&self) -> &'static Kind {
+        KINDS.iter().find(|kind| kind.word == self.kind()).expect("each event is of a kind")
+    }
+
+    /// The kinds of events whose changes it undoes, where they act on the same.
+    pub fn undoes(&self) -> &'static [&'static str] {
+        self.of_kind().undoes
+    }
+
+    /// Whether its change lasts until another event undoes it.
+    pub fn is_lasting(&self) -> bool {
+        self.of_kind().lasts
+    }
+}
+
 /// By the field that names what it acts on, so that the message for a wrong event is about one kind of event.
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Event, D::Error> {
@@ -332,7 +392,7 @@ impl Plan {
         check_one(self, event, &links_of(self), place)?;
         let fixed =
             "cannot be fired by hand: what clients subscribe to and publish is fixed when a run begins";
-        require(!FIXED.contains(&event.kind()), place, || format!("is `{}`, which {fixed}", event.kind()))?;
+        require(!event.of_kind().is_fixed, place, || format!("is `{}`, which {fixed}", event.kind()))?;
         let refused = is_not_performed(self, event);
         require(refused.is_none(), place, || refused.unwrap_or_default())
     }
@@ -511,14 +571,13 @@ fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
     {
         return Some(refused);
     }
-    let backend = if plan.backend == Backend::Live { "live testbed" } else { "simulator" };
-    (!PERFORMED.contains(&event.kind()))
-        .then(|| format!("is `{}`, which the {backend} does not perform yet", event.kind()))
+    None
 }
 
 /// The kinds of events that each backend performs, as the schema has them.
 pub(crate) fn performed() -> serde_json::Value {
-    serde_json::json!({ "live": PERFORMED, "sim": PERFORMED })
+    let kinds: Vec<_> = KINDS.iter().map(|kind| kind.word).collect();
+    serde_json::json!({ "live": kinds, "sim": kinds })
 }
 
 /// Why a plan's backend cannot do this to clients, where they are what they are.
@@ -554,32 +613,5 @@ fn cannot_change_clients(plan: &Plan, event: &ClientsEvent) -> Option<String> {
     None
 }
 
-/// Of these, the kinds that a plan alone can have: receivers and due times follow from them before a run begins.
-const FIXED: &[&str] = &["clients_subscribe", "clients_unsubscribe", "clients_publish", "clients_burst"];
-/// The kinds of events that both backends perform.
-const PERFORMED: &[&str] = &[
-    "link_down",
-    "link_up",
-    "link_change",
-    "interferer_on",
-    "interferer_off",
-    "stations_off",
-    "stations_on",
-    "station_moved",
-    "server_stop",
-    "server_kill",
-    "server_pause",
-    "server_continue",
-    "server_start",
-    "clients_disconnect",
-    "clients_vanish",
-    "clients_return",
-    "clients_stop_reading",
-    "clients_continue_reading",
-    "clients_subscribe",
-    "clients_unsubscribe",
-    "clients_publish",
-    "clients_burst",
-];
 /// Each is an entry of the agenda, and a row.
 const EVENTS_MAX: u64 = 100_000;

@@ -18,5 +18,6 @@ pub mod options;
 pub mod overlay;
 pub mod phases;
 pub mod routes;
+pub mod set;
 pub mod source;
 pub mod threshold;
