@@ -39,7 +39,7 @@ pub const DURATION: Kind = Kind {
     beyond: "",
     most: Bound(DURATION_NS_MAX, "8784 h (366 days)"),
 };
-const POSITIVE: Kind = Kind { beyond: "longer than", example: "10 s", ..DURATION };
+const POSITIVE: Kind = Kind { beyond: "longer than", ..DURATION };
 const SHORT: Kind = Kind { usual: "ms", ..DURATION };
 const POSITIVE_SHORT: Kind = Kind { usual: "ms", ..POSITIVE };
 const MICRO: Kind = Kind { usual: "us", ..DURATION };

@@ -50,7 +50,7 @@ const TABLE: &str = "is a table";
 pub fn beside(path: &Path, directory: Option<&Path>) -> PathBuf {
     match directory {
         Some(directory) if path.is_relative() => {
-            let joined = directory.join(path);
+            let joined = if directory == Path::new(".") { path.to_owned() } else { directory.join(path) };
             if path.exists() && !joined.exists() { path.to_owned() } else { joined }
         }
         _ => path.to_owned(),

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use mqttlab_fields::{
-    AsPart, Maybe, Node, Reader, Rule, Shape, Table, Value, closest, did_you_mean, fields, shown,
+    AsPart, Flat, Maybe, Node, Reader, Rule, Shape, Table, Value, closest, did_you_mean, fields, shown,
 };
 use mqttlab_plan::HostLimits;
 use mqttlab_tcp::TcpPlan;
@@ -37,6 +37,18 @@ impl Default for Host {
     }
 }
 
+fields! {
+    /// What the servers and programs of a host have together. A machine that `profile` names has all of it.
+    #[derive(Debug)]
+    pub struct LimitFields {
+        /// A machine: `raspberry-pi-3` (20 % of a processor, 1000 MB, 10 MB/s) or `raspberry-pi-4` (40 %, 4000 MB, 20 MB/s);
+        /// what is written beside it goes before. Only the first 20 % are fitted on data, the rest is chosen.
+        profile: Option<String>,
+        /// What the plan has of it.
+        limits: HostLimits as Flat<HostLimits>,
+    }
+}
+
 /// The rule of a host's limits: a machine by its name, and what is written beside it.
 #[derive(Debug)]
 pub struct Limits;
@@ -54,20 +66,21 @@ impl Rule for Limits {
             return reader
                 .wrong(format!("is {given}, but must be a table, such as {{ profile = {} }}", shown(&near)));
         }
-        let Some(written) = node.as_table() else { return AsPart::<HostLimits>::read(node, reader) };
-        let mut whole = written.clone();
-        if let Some(profile) = written.get("profile") {
-            let Some(name) = profile.as_text() else {
-                let what = format!("is {}, but must be text in quotes", shown(profile));
-                return reader.below("profile", |reader| reader.wrong(what));
-            };
-            let Some(machine) = machine(name) else {
-                return reader.below("profile", |reader| reader.wrong(wrong_machine(name)));
-            };
-            whole = overlaid(machine, written);
-            whole.members.retain(|member| member.name != "profile");
-        }
-        let limits = AsPart::<HostLimits>::read(&Node { value: Value::Table(whole), at: node.at }, reader)?;
+        let whole = match node.as_table() {
+            Some(written) => {
+                match written.get("profile").and_then(Node::as_text).map(|name| (name, machine(name))) {
+                    Some((name, None)) => {
+                        return reader.below("profile", |reader| reader.wrong(wrong_machine(name)));
+                    }
+                    Some((_, Some(machine))) => {
+                        Node { value: Value::Table(overlaid(machine, written)), at: node.at }
+                    }
+                    None => node.clone(),
+                }
+            }
+            None => node.clone(),
+        };
+        let limits = AsPart::<LimitFields>::read(&whole, reader)?.limits;
         if limits == HostLimits::default() {
             let right = "add `processor`, `memory`, `disk_rate` or `profile`, or leave it out";
             return reader.wrong(format!("is empty; {right}"));
@@ -76,7 +89,7 @@ impl Rule for Limits {
     }
 
     fn shape() -> Shape {
-        AsPart::<HostLimits>::shape()
+        AsPart::<LimitFields>::shape()
     }
 }
 
