@@ -13,6 +13,7 @@
 pub mod analysis;
 mod control_packet;
 pub mod credentials;
+mod descriptor;
 mod error;
 mod frame_content;
 mod layers;

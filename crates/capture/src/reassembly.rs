@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use mqttlab_units::{Instant, RangeSet};
 
-use crate::mqtt::descriptor::PacketDescriptor;
+use crate::descriptor::PacketDescriptor;
 
 /// Bytes that may wait behind a hole.
 pub const PENDING_BYTES_MAX: u64 = 4 << 20;

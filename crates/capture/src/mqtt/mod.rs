@@ -8,7 +8,6 @@
 //! texts are kept.
 
 mod connect;
-pub(crate) mod descriptor;
 mod framer;
 mod layout;
 mod numbers;
@@ -21,7 +20,7 @@ use mqttlab_recording::PacketKind;
 
 use crate::reassembly::Sighting;
 
-pub use descriptor::{Lengths, PacketDescriptor};
+pub use crate::descriptor::{Lengths, PacketDescriptor};
 pub use framer::{ConnectionContext, FramerCounts, MqttFramer, UnseenTime};
 pub use layout::session_expiry;
 pub use mqttlab_mqtt::Kind;
