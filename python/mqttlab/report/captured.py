@@ -55,14 +55,18 @@ def point(recording: Recording) -> str:
     """From which point the numbers of a capture speak, in words; empty where nothing says so, or where frames are known
     at both ends of their links."""
     told = ((recording.run.get("details") or {}).get("import") or {}).get("captured_at") or {}
-    if (place := PLACES.get(told.get("place", ""))) is None:
+    place = told.get("place", "both ends")
+    if place == "both ends":
         return ""
+    where = "at an unknown point" if place == "unknown" else str(told["in_words"]).partition(";")[0]
     # Earlier versions did not say, and took what passed for delivered.
     if not told.get("has_acknowledgements"):
-        return f"captured {place} without acknowledgements of TCP: delivered is what passed there"
+        return f"captured {where} without acknowledgements of TCP: delivered is what passed there"
     ways = [told.get(name) for name in ("round_trip_to_clients_ms", "round_trip_to_broker_ms")]
     is_near = all(way is not None and way < NEAR_MS for way in ways)
-    return "" if told["place"] == "clients" or is_near else f"captured {place}: latencies end there"
+    if place == "several":
+        return f"captured {where}"
+    return "" if place == "clients" or is_near else f"captured {where}: latencies end there"
 
 
 def is_of_earlier_rules(recording: Recording) -> bool:
@@ -78,11 +82,8 @@ def known(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -
     return tuple(name for name in columns if name not in SCHEDULED or table[name].sum())
 
 
-# Where a capture was taken, as the engine names it.
-PLACES = {"broker": "at the broker", "clients": "at the clients", "between": "between clients and broker",
-          "unknown": "at an unknown point"}
 # The rules of this version's imports, as the engine writes them.
-RULES = 2
+RULES = 3
 # Ways that are shorter than this are of no weight.
 NEAR_MS = 1.0
 # Columns that only a schedule fills.

@@ -16,7 +16,6 @@ from mqttlab.digits import LONG_NS, duration, latency_in_words, plain
 from mqttlab.foreign import visible
 from mqttlab.metrics.headline import (
     BATTERY_WH,
-    BEFORE_SENDING,
     UNKNOWN_ENDS,
     Acknowledged,
     Bytes,
@@ -44,7 +43,6 @@ NOT_RECORDED = "deliveries cannot be seen: no subscriber of these messages was r
 NO_SUBSCRIBER = "no delivery was expected: no client was subscribed when the broker had these messages"
 PARTS = {
     "schedule_ns": "waiting to be sent: the client was late",
-    BEFORE_SENDING: "waiting before its first packet, in the client or in TCP (a capture does not tell which)",
     "session_ns": "waiting in the sender's session",
     "sleep_ns": "waiting for a sleeping client", "register_ns": "registering the topic",
     "sender_nagle_ns": "held by Nagle's algorithm at the sender",
@@ -67,6 +65,7 @@ PARTS = {
     "broker_paused_ns": "waiting for the broker, which an event had paused",
     "subscriber_unconnected_ns": "waiting at the broker for the subscriber to be connected",
     "reader_stopped_ns": "waiting for the subscriber, which an event had stop reading",
+    **metrics.CAPTURED_WORDS,
 }
 
 
