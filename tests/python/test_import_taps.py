@@ -4,6 +4,7 @@ went is what the run knows, or that it is not told.
 
 from __future__ import annotations
 
+import html
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from live import able
 from mqttlab import metrics
 from mqttlab.calibration import CalibrationError, calibrate
+from mqttlab.dashboard.pages import overview
 from mqttlab.explanation import words
 from mqttlab.explanation.story import Story, tell
 from mqttlab.export.pcapng import pcapng
@@ -21,7 +23,7 @@ from mqttlab.imports import import_evidence
 from mqttlab.metrics import PARTS, attribution
 from mqttlab.metrics.attribution import evidence, intervals
 from mqttlab.recording import Recording
-from mqttlab.report import headline
+from mqttlab.report import cards, headline
 from mqttlab.report.answer import lines
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse_values
@@ -213,3 +215,29 @@ def test_captures_at_both_ends_divide_the_last_way_alone(
     cause = words.cause(slowest(recording))
     assert BEYOND in cause and AFTER in cause and "application" not in cause
     assert_spans_are_the_parts(recording)
+
+
+@pytest.mark.parametrize("seconds", ["4 s", "15 s"])
+def test_of_several_flows_the_first_screen_has_the_cause_of_each(seconds: str, tmp_path: Path) -> None:
+    lossy = {**SLOW, "loss": "2 %"}
+    flows = [("alpha", "field", 0, "field"), ("beta", "broker", 1, "field"), ("gamma", "field", 2, "broker")]
+    groups = [group for name, at, qos, to in flows for group in (
+        {"name": name, "host": at, "publish": {"topic": name, "qos": qos, "payload": "300 B", "rate": "10 /s"}},
+        {"name": f"for-{name}", "host": to, "subscribe": [{"filter": name, "qos": qos}]})]
+    ours = run(scenario(0, "1 /s", down=lossy) | {
+        "groups": groups, "backend": "sim", "phases": {"duration": seconds, "cool_down": "20 s"}}, tmp_path / "run")
+    again = read(tmp_path / "again", senders(ours, tmp_path / "files"))
+    own = read(tmp_path / "own", tmp_path / "files" / "own.pcapng")
+    for recording in (ours, again, own):
+        told = headline.told(recording)
+        printed = lines(told)
+        assert len(printed) <= 20
+        [first] = [number for number, line in enumerate(printed) if line.startswith("time ")]
+        said = " ".join(line.strip() for line in printed[first:])
+        which = "faster half" if seconds == "4 s" else "slowest 1 %"
+        page, shown = cards.section(recording), str(overview.part(recording))
+        for flow in told.numbers.flows:
+            assert f"{headline.title(flow)}: " in said
+            assert headline.largest_part(flow) in said and f"of the {which}, " in headline.largest_part(flow)
+            [words_of_it] = headline.causes([flow])
+            assert words_of_it in html.unescape(page) and words_of_it in shown

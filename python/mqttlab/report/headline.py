@@ -481,8 +481,22 @@ def battery(told: Energy) -> str:
 
 def where_the_time_went(flow: Flow) -> list[str]:
     """Of the faster half and of the slowest hundredth, in words; empty where that is not known."""
-    return [f"of the {which}, {words}" for which, shares in (
-        ("faster half", flow.typical), ("slowest 1 %", flow.slowest)) if (words := _shares(shares))]
+    return [f"of the {which}, {words}" for which, shares in _bands(flow) if (words := _shares(shares))]
+
+
+def _bands(flow: Flow) -> tuple[tuple[str, tuple[Share, ...]], ...]:
+    return ("faster half", flow.typical), ("slowest 1 %", flow.slowest)
+
+
+def largest_part(flow: Flow) -> str:
+    """The last of :func:`where_the_time_went` with its largest part alone; empty where it is not known."""
+    told = [f"of the {which}, {_told(shares[:1])}" for which, shares in _bands(flow) if shares]
+    return told[-1] if told else ""
+
+
+def causes(flows: Sequence[Flow]) -> list[str]:
+    """A sentence for each of many flows: where the time of its slowest hundredth went."""
+    return [f"{title(flow)}: {words[-1]}." for flow in flows if (words := where_the_time_went(flow))]
 
 
 def sentences(flow: Flow) -> list[str]:
@@ -494,6 +508,9 @@ def sentences(flow: Flow) -> list[str]:
 
 
 def _shares(shares: tuple[Share, ...]) -> str:
-    told = [share for share in shares if share.percent >= TOLD_PERCENT][:2]
+    return _told([share for share in shares if share.percent >= TOLD_PERCENT][:2])
+
+
+def _told(told: Sequence[Share]) -> str:
     words = ", ".join(f"{number(share.percent, 3)} % {PARTS.get(share.part, share.part)}" for share in told)
     return words.replace(" % ", " % was ", 1)

@@ -12,7 +12,7 @@ from mqttlab.recording import Recording
 BEFORE_SENDING, BEFORE_CAPTURE = "before_sending", "before_capture"
 BEYOND_CAPTURE, AFTER_CAPTURE = "beyond_capture", "after_capture"
 CAPTURED_WORDS = {
-    BEFORE_SENDING: "before its first packet, in the client or in TCP (a capture does not tell which)",
+    BEFORE_SENDING: "before its first packet, in the client or in TCP",
     BEFORE_CAPTURE: "before the place of capture, in the client, in TCP or on the way",
     AFTER_CAPTURE: "after its first capture, on the way to the subscriber",
     BEYOND_CAPTURE: "beyond the place of capture, in the broker or on the way",
