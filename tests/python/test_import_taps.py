@@ -5,13 +5,17 @@ went is what the run knows, or that it is not told.
 from __future__ import annotations
 
 import html
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from captures import Wire, pair, publish
+from commands import mqttlab
 from live import able
 from mqttlab import metrics
 from mqttlab.calibration import CalibrationError, calibrate
@@ -23,10 +27,11 @@ from mqttlab.imports import import_evidence
 from mqttlab.metrics import PARTS, attribution
 from mqttlab.metrics.attribution import evidence, intervals
 from mqttlab.recording import Recording
-from mqttlab.report import cards, headline
+from mqttlab.report import captured, cards, headline
 from mqttlab.report.answer import lines
 from mqttlab.runs import Job, perform
 from mqttlab.scenario import compile_plan, parse_values
+from test_import_messages import read as import_of
 
 Values = dict[str, Any]
 SLOW = {"rate": "200 kbit/s", "delay": "20 ms"}
@@ -241,3 +246,30 @@ def test_of_several_flows_the_first_screen_has_the_cause_of_each(seconds: str, t
             assert headline.largest_part(flow) in said and f"of the {which}, " in headline.largest_part(flow)
             [words_of_it] = headline.causes([flow])
             assert words_of_it in html.unescape(page) and words_of_it in shown
+
+
+def test_the_first_screen_of_an_import_names_a_replay_that_works_when_copied(tmp_path: Path) -> None:
+    ours = run(scenario(1, "10 /s") | {"backend": "sim"}, tmp_path / "run")
+    file = senders(ours, tmp_path / "files")
+    done = mqttlab("import", "capture", str(file), "--output", "it's captured", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [command] = [line.removeprefix("what if ").strip() for line in done.stdout.splitlines()
+                 if line.startswith("what if ")]
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    said = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, check=True, capture_output=True,
+                          text=True, timeout=120).stdout
+    count = Recording.open(tmp_path / "it's captured").messages.height
+    assert f"publish up to {count} messages of" in " ".join(said.split())
+    [again] = (tmp_path / "runs").glob("try-*")
+    assert Recording.open(again).messages.filter(fate="delivered").height == count > 0
+    assert "what if " not in mqttlab("run", "--help").stdout + mqttlab("try", "--simulate", cwd=tmp_path).stdout
+
+
+def test_an_import_without_a_known_publisher_has_nothing_to_replay(tmp_path: Path) -> None:
+    wire = Wire()
+    publisher, subscriber = pair(wire)
+    assert not captured.what_if(import_of(wire, tmp_path), "here")
+    publisher.up(publish("t", b"1"))
+    subscriber.down(publish("t", b"1"))
+    (tmp_path / "more").mkdir()
+    assert "--clients 1 --duration 1s" in captured.what_if(import_of(wire, tmp_path / "more"), "here")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 
 import polars as pl
@@ -67,6 +69,34 @@ def point(recording: Recording) -> str:
     if place == "several":
         return f"captured {where}"
     return "" if place == "clients" or is_near else f"captured {where}: latencies end there"
+
+
+def what_if(recording: Recording, place: str) -> str:
+    """A command that simulates the messages of an import on another network; empty where none can be replayed.
+
+    Args:
+        place: the recording's directory, as it is written in a command.
+    """
+    # Reading scenarios takes long to load.
+    from mqttlab.scenario.replay import ROWS_MAX
+
+    if not is_import(recording) or not recording.rows("messages"):
+        return ""
+    known = recording.scan("messages").filter(
+        pl.col("publisher").is_not_null(), pl.col("intended_ns").is_not_null())
+    clients, rows, span_ns, qos = recording.collect(known.select(
+        pl.col("publisher").n_unique(), pl.len(),
+        (pl.col("intended_ns").max() - pl.col("intended_ns").min()).alias("span"), pl.col("qos").max())).row(0)
+    if not 0 < rows <= ROWS_MAX:
+        return ""
+    # What is due at the very end of a measurement is not in it.
+    seconds = span_ns // 10**9 + 1
+    table = f"{place}/csv/messages.csv"
+    settings = (f"groups[0].publish={{ replay = {json.dumps(table, ensure_ascii=False)} }}",
+                f'groups[1].subscribe=[{{ filter = "#", qos = {qos or 0} }}]')
+    changed = " ".join(f"--set {shlex.quote(setting)}" for setting in settings)
+    return (f"mqttlab export {shlex.quote(place)} --csv && mqttlab try --simulate --network lte --clients {clients} "
+            f"--duration {seconds}s {changed}")
 
 
 def is_of_earlier_rules(recording: Recording) -> bool:
