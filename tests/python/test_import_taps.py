@@ -19,6 +19,8 @@ from commands import mqttlab
 from live import able
 from mqttlab import metrics
 from mqttlab.calibration import CalibrationError, calibrate
+from mqttlab.comparison.messages import ByMessage
+from mqttlab.comparison.words import what_happened
 from mqttlab.dashboard.pages import overview
 from mqttlab.explanation import words
 from mqttlab.explanation.story import Story, tell
@@ -273,3 +275,16 @@ def test_an_import_without_a_known_publisher_has_nothing_to_replay(tmp_path: Pat
     subscriber.down(publish("t", b"1"))
     (tmp_path / "more").mkdir()
     assert "--clients 1 --duration 1s" in captured.what_if(import_of(wire, tmp_path / "more"), "here")
+
+
+def test_recordings_that_divide_latencies_in_other_ways_are_not_compared_by_parts(tmp_path: Path) -> None:
+    runs = {seed: run(scenario(1, "15 /s", up=fast) | {"backend": "sim", "seed": 1}, tmp_path / f"run-{seed}")
+            for seed, fast in ((1, SLOW), (2, {"rate": "200 kbit/s", "delay": "40 ms"}))}
+    files = {seed: senders(one, tmp_path / f"files-{seed}") for seed, one in runs.items()}
+    first, second = (read(tmp_path / f"again-{seed}", file) for seed, file in files.items())
+    alike, other = ByMessage(first, second, 1.0), ByMessage(runs[1], second, 1.0)
+    assert alike.different.height > 0 and other.different.height > 0
+    assert other.different["part"].null_count() == other.different.height
+    said = {what for row in alike.different.iter_rows(named=True) for what in what_happened(alike, row)}
+    assert any("'beyond capture' changed most: +" in what for what in said)
+    assert not any("'broker'" in what for what in said)
