@@ -95,6 +95,9 @@ def calibrate(recording: Recording, server: str | None = None) -> Calibration:
     Raises:
         CalibrationError: too few messages were served while nothing waited, or there is no such broker.
     """
+    if "sources" in recording.plan:
+        raise CalibrationError(f"{recording.name} was imported: a capture does not say how its broker was set; "
+                               "calibrate a run of mqttlab")
     broker = _the_broker(recording, server)
     packets, segments = _its_packets(recording, broker), recording.packets
     if packets.is_empty() or segments.is_empty():

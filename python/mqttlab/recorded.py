@@ -48,7 +48,7 @@ TEXTS = {table: frozenset(names.split()) for table, names in {
 FLAGS = {table: frozenset(names.split()) for table, names in {
     "messages": "retain retained dup out_of_order late",
     "control_packets": "dup retain",
-    "legs": "relayed",
+    "legs": "relayed at_sender at_broker",
 }.items()}
 NUMBERS = {table: frozenset(names.split()) for table, names in {
     "messages":

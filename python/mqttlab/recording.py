@@ -625,7 +625,7 @@ def _recovered(directory: Path) -> Recording:
 
 
 FINISHED_WITHIN_S = 10
-SUMMARY_VERSION = 4
+SUMMARY_VERSION = 5
 """The version of the derived tables that this program reads."""
 
 

@@ -74,11 +74,11 @@ def test_parts_without_any_time_have_no_row_and_are_named_in_a_line(tmp_path: Pa
     parts = attribution.by_qos(metrics.attribution(recording))
     means = parts.select(pl.selectors.ends_with("(ms)")).max_horizontal()
     assert means.min() > 0  # type: ignore[operator]
-    missing = attribution.left_out(parts)
+    missing = attribution.left_out(recording, parts)
     assert missing.startswith("No time went to: ")
     page = write_html(recording, tmp_path / "report.html").read_text(encoding="utf-8")
     assert missing in page
-    for title in attribution.TITLES.values():
+    for title in metrics.part_titles().values():
         named = title in missing.removeprefix("No time went to: ").removesuffix(".").split(", ")
         assert named != bool(re.search(f'<td class="text"[^>]*>{title}</td>', page))
 
@@ -102,7 +102,7 @@ def test_heads_have_units_where_their_titles_do_not_tell(tmp_path: Path) -> None
 
 def test_bands_of_the_latency_are_named_apart(tmp_path: Path) -> None:
     table = metrics.attribution(two_missing(tmp_path / "run"))
-    figure = figures.attribution_stack(metrics.attribution_by_band(table), attribution.TITLES)
+    figure = figures.attribution_stack(metrics.attribution_by_band(table), metrics.part_titles())
     # One line for each beside lying bars, which cannot overlap.
     assert all(trace.orientation == "h" for trace in figure.data)
     assert list(figure.data[0].y) == ["QoS 1 p0–50", "QoS 1 p50–90", "QoS 1 p90–99"]

@@ -268,7 +268,7 @@ def test_a_capture_at_the_broker_says_that_latencies_end_there(tmp_path: Path) -
     wire.wait(50)
     subscriber.acknowledge()
     recording = read(wire, tmp_path, "--captured-at", "broker")
-    assert "captured at the broker: latencies end there" in headline.told(recording).timing
+    assert "captured at the broker, as was said: latencies end there" in headline.told(recording).timing
 
 
 def test_a_fin_does_not_end_what_may_still_be_acknowledged(tmp_path: Path) -> None:

@@ -104,6 +104,9 @@ def test_check_tells_what_is_replayed_and_what_is_expected(tmp_path: Path) -> No
     plan = compile_plan(loaded)
     said = what_and_how_often(plan["groups"][0]["publications"][0])
     assert said == "the 4 messages of messages.csv, again and again, 2 times as fast"
+    once = compile_plan(parse_values(replaying(str(table(tmp_path)))))["groups"][0]["publications"][0]
+    # A table may last longer than the measurement.
+    assert what_and_how_often(once) == "up to 4 messages of messages.csv"
     # A table of 2 s at twice its speed, for 2 s; all of it counted for who wants a part.
     assert estimate(loaded).messages == pytest.approx(8)
     assert len(str(plan["groups"][0])) < 3_000

@@ -50,7 +50,7 @@ use settings::RunSettings;
 pub const DONE: &str = "summary.json";
 
 /// The version of the derived tables. A recording with those of another version is summarised again.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// What [`DONE`] says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

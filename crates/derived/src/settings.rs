@@ -80,6 +80,10 @@ pub(crate) struct RunSettings {
     pub(crate) has_nats: bool,
     /// How much before its time a frame may have been handed to a host: the emulator allows for its own cost.
     pub(crate) early_ns: i64,
+    /// Whether frames were captured away from their senders' hosts: what a client's socket held is not told from the way.
+    pub(crate) away_from_senders: bool,
+    /// The same of the broker's host.
+    pub(crate) away_from_broker: bool,
 }
 
 /// What of a stored plan is looked at. Its links and paths, most of it, are passed over.
@@ -171,15 +175,21 @@ impl RunSettings {
         let words = fs::read_to_string(&path);
         let words = words.map_err(|source| Error::Disk { action: "read", path, source })?;
         let layout: StoredLayout = json(dir, "layout.json", &words)?;
+        let is_import = plan.sources.is_some();
+        let details = details(dir);
+        let [away_from_senders, away_from_broker] =
+            if is_import { away(&details["import"]["captured_at"]) } else { [false; 2] };
         let mut settings = RunSettings {
             ports: server_ports(&plan.broker, &plan.servers).into_iter().map(i64::from).collect(),
-            is_import: plan.sources.is_some(),
+            is_import,
             measured: (
                 layout.warm_up_end_ns.as_i64().unwrap_or(0),
                 // `u64::MAX` where there is no cool-down.
                 layout.measurement_end_ns.as_i64().unwrap_or(i64::MAX),
             ),
-            early_ns: early(dir),
+            early_ns: details["emulator"]["latency_compensation_ns"].as_i64().unwrap_or(0),
+            away_from_senders,
+            away_from_broker,
             ..RunSettings::default()
         };
         settings.read_clients(&layout.clients);
@@ -352,11 +362,16 @@ fn windows(session: &Value, settings: &Value) -> (i64, i64) {
     (own.min(broker), told.unwrap_or(broker))
 }
 
-fn early(dir: &Path) -> i64 {
+fn details(dir: &Path) -> Value {
     let run =
         ["run.json", "incomplete.json"].into_iter().find_map(|name| fs::read_to_string(dir.join(name)).ok());
     let run: StoredRun = run.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    run.details["emulator"]["latency_compensation_ns"].as_i64().unwrap_or(0)
+    run.details
+}
+
+/// Whether a capture was taken away from the clients' hosts, and from the broker's. Imports of earlier versions do not say it.
+fn away(captured_at: &Value) -> [bool; 2] {
+    ["at_clients", "at_broker"].map(|end| captured_at[end] != true)
 }
 
 fn json<T: DeserializeOwned>(dir: &Path, name: &str, text: &str) -> Result<T> {

@@ -460,7 +460,8 @@ impl<'a> Importer<'a> {
         self.note_attempts(&analysis);
         let receivers_known_until_ns = self.note_missing_directions(&analysis);
         self.conversations.expire(self.latest[0], &mut self.matcher);
-        let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames));
+        let several = self.dedup.is_at_several_places().then_some(PathPlace::Several);
+        let point = CapturePoint::of(&analysis, self.order.captured_at, own_place(frames).or(several));
         self.judge_unproven(point)?;
         self.write_proved()?;
         self.write_gaps()?;

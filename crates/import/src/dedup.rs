@@ -18,6 +18,7 @@ use mqttlab_capture::{
 use mqttlab_recording::{FoldedHash, NumberMap};
 use mqttlab_units::{Duration, Instant};
 
+use super::capture_point::AT_END;
 use super::passages::Passages;
 use super::sorting::HeldFrame;
 use super::source::CapturedAt;
@@ -39,6 +40,8 @@ pub struct Dedup {
     passages: Passages,
     /// Frames that were shown twice on one link.
     shown_twice: u64,
+    /// Frames that were shown at another place: at once, as on one host, and later.
+    shown_elsewhere: [u64; 2],
     /// Frames that equal earlier ones of another place and came too late to be the same.
     too_late: u64,
 }
@@ -164,6 +167,8 @@ impl Dedup {
                     let ends = self.translations.canonical(print.ends?).0;
                     self.passages.add((original.file, file), ends, passed);
                 }
+                let passed = at.checked_since(original.last).unwrap_or_default();
+                self.shown_elsewhere[usize::from(passed >= AT_END)] += 1;
                 return Some(original.add(print.place, at));
             }
             let original = repeated.latest(print);
@@ -198,6 +203,13 @@ impl Dedup {
         let Some(ends) = print.ends else { return (print.content, true) };
         let (ends, keeps_ids) = self.translations.canonical(ends);
         (FoldedHash::default().hash_one((print.content, ends)), keeps_ids)
+    }
+
+    /// Whether frames were captured at several places that are not on one host: most that were shown again had travelled.
+    pub fn is_at_several_places(&self) -> bool {
+        let [at_once, travelled] = self.shown_elsewhere;
+        // On each host several interfaces may show a frame.
+        travelled.saturating_mul(4) > at_once
     }
 
     /// The ends under which a connection was seen first, where its addresses are translated.

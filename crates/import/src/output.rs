@@ -101,7 +101,7 @@ fn stamped(layout: Layout, clock: CaptureClock) -> Layout {
 }
 
 /// Which rules evidence is read by. Another number: importing it again may give other fates, latencies or reasons.
-const RULES: u32 = 2;
+const RULES: u32 = 3;
 
 fn written(plan: &Value) -> String {
     serde_json::to_string_pretty(plan).expect("a JSON value can be written")

@@ -266,6 +266,11 @@ table! {
         pub sn_down_release_ns: Option<u64>,
         /// The message's QoS at its publisher.
         pub qos: Option<u8>,
+        /// Whether frames were captured at their senders' hosts. Else what a sender's socket held is a part of the time before the
+        /// capture.
+        pub at_sender: bool,
+        /// Whether frames were captured at the broker's host. Else the broker and the way there and back are one part.
+        pub at_broker: bool,
     }
 }
 

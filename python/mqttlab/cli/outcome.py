@@ -24,7 +24,7 @@ def report_run(outcome: Outcome, html: bool, *, full: bool = False) -> Recording
     """Print the headline of a run or an import, with ``full`` its tables, too, and write its page beside them; returns
     what there is to read."""
     from mqttlab.recording import Recording
-    from mqttlab.report import answer, terminal
+    from mqttlab.report import answer, captured, terminal
 
     console = Console()
     if outcome.verdict == "failed":
@@ -46,6 +46,8 @@ def report_run(outcome: Outcome, html: bool, *, full: bool = False) -> Recording
     page = _page(recording, outcome) if html else None
     if page is not None:
         console.print(f"report     {from_here(page)}", highlight=False, soft_wrap=True, markup=False)
+    if command := captured.what_if(recording, str(from_here(outcome.directory))):
+        console.print(f"what if    {command}", highlight=False, soft_wrap=True, markup=False)
     return recording
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from mqttlab.comparison import frames
-from mqttlab.metrics import attribution, fates
+from mqttlab.metrics import attribution, captured_parts, fates
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording, named
 
@@ -107,12 +107,16 @@ class ByMessage:
         ).sort(pl.sum_horizontal("other_fate", "slower", "faster"), "reason", descending=[True, False])
 
     def _parts(self) -> pl.DataFrame:
-        """Of messages that both runs delivered: the part of the time that changed most."""
+        """Of messages that both runs delivered: the part of the time that changed most; of none where the evidence of
+        one recording divides a latency in another way."""
+        nothing = pl.DataFrame(schema={**KEYS, "part": pl.String, "part_ns": pl.Int64})
+        if captured_parts(self.first) != captured_parts(self.second):
+            return nothing
         sides = []
         for recording in (self.first, self.second):
             table = attribution(recording)
             if table.is_empty():
-                return pl.DataFrame(schema={**KEYS, "part": pl.String, "part_ns": pl.Int64})
+                return nothing
             sides.append(_by_name(recording, table).select(*KEY, *PARTS).unique(KEY, keep="first"))
         both = sides[0].join(sides[1], on=KEY, suffix="_second", nulls_equal=True)
         changes = both.select(*KEY, *((pl.col(f"{part}_second") - pl.col(part)).alias(part) for part in PARTS))

@@ -6,7 +6,7 @@ from typing import Any
 
 from mqttlab.comparison.messages import ByMessage
 from mqttlab.digits import LONG_NS, duration
-from mqttlab.metrics import ALL, fates
+from mqttlab.metrics import fates, part_titles
 
 FRAMES_TOLD = 3
 
@@ -34,7 +34,7 @@ def what_happened(pair: ByMessage, record: dict[str, Any]) -> list[str]:
         if record[f"cause{of}"] and record["fate"] != record["fate_second"]:
             sentences.append(f"In run {side} {fates.because(record[f'fate{of}'], record[f'cause{of}'])}.")
     if record["part"] is not None:
-        title, change = ALL[record["part"]].title, record["part_ns"]
+        title, change = part_titles(pair.first)[record["part"]], record["part_ns"]
         sentences.append(f"Of its time {title!r} changed most: {_change(change)}.")
     if record["reason"] == "what was offered":
         sentences.append("Only one of the runs sent it.")

@@ -18,7 +18,7 @@ from mqttlab.digits import whole
 from mqttlab.figures.drawing import Figure
 from mqttlab.metrics import sums
 from mqttlab.recording import Recording
-from mqttlab.report import attribution, coverage, network
+from mqttlab.report import coverage, network
 
 Range = tuple[float, float] | None
 Draw = Callable[[Recording, Range], Figure | None]
@@ -146,7 +146,7 @@ def _round_trips(recording: Recording) -> pl.DataFrame:
 
 def _by(part: Callable[[Recording], pl.DataFrame]) -> Draw:
     def of(recording: Recording, shown: Range) -> Figure | None:
-        return _drawn(part(recording), lambda rows: figures.attribution_stack(rows, attribution.TITLES))
+        return _drawn(part(recording), lambda rows: figures.attribution_stack(rows, metrics.part_titles(recording)))
 
     return of
 

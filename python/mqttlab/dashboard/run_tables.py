@@ -77,11 +77,11 @@ def _parts(recording: Recording) -> list[RunTable]:
     if not metrics.has_deliveries(recording):
         return []
     rows = attribution.by_qos(recording)
-    words = f"{attribution.accuracy(recording)} {attribution.left_out(rows) if not rows.is_empty() else ''}"
+    words = f"{attribution.accuracy(recording)} {attribution.left_out(recording, rows) if not rows.is_empty() else ''}"
     if rows.is_empty():
         return [RunTable(name="parts", title="Where the time went", rows=pl.DataFrame({"note": [words]}),
                          columns=("note",))]
-    rows = rows.with_columns(pl.col("part").replace(attribution.TITLES))
+    rows = rows.with_columns(pl.col("part").replace(metrics.part_titles(recording)))
     return [RunTable(name="parts", title="Where the time went, means", rows=rows, columns=tuple(rows.columns),
                      words=words)]
 

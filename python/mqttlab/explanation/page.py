@@ -7,10 +7,10 @@ from pathlib import Path
 from mqttlab import scratch
 from mqttlab.explanation.diagram import Ladder
 from mqttlab.explanation.story import Story
-from mqttlab.explanation.words import cause, head, ladder, ms
+from mqttlab.explanation.words import cause, head, ladder, ms, title
 from mqttlab.figures import PART_COLOURS
 from mqttlab.foreign import markup
-from mqttlab.metrics import ALL, PARTS
+from mqttlab.metrics import ALL, CAPTURED_WORDS, PARTS
 
 
 def write(story: Story, directory: Path, name: str) -> tuple[Path, Path]:
@@ -45,6 +45,12 @@ def html(story: Story, diagram: Ladder) -> str:
     )
 
 
+def _meaning(story: Story, part: str) -> str:
+    if part in story.captured:
+        return f"The time {CAPTURED_WORDS[story.captured[part]]}."
+    return ALL[part].meaning
+
+
 def _size(diagram: Ladder) -> str:
     return f"max-width:{diagram.width:.0f}px;min-width:{diagram.smallest:.0f}px"
 
@@ -53,7 +59,7 @@ def _bar(story: Story) -> str:
     """The latency as one bar, cut into its parts."""
     pieces = "".join(
         f'<span style="flex:{story.parts[part]} 0 0;background:{PART_COLOURS[part]}" '
-        f'title="{markup(ALL[part].title)}: {ms(story.parts[part])}"></span>'
+        f'title="{markup(title(story, part))}: {ms(story.parts[part])}"></span>'
         for part in PARTS if story.parts[part]
     )
     return f'<div class="bar">{pieces}</div>'
@@ -61,8 +67,8 @@ def _bar(story: Story) -> str:
 
 def _table(story: Story) -> str:
     rows = "".join(
-        f'<tr title="{markup(ALL[part].meaning)}"><td><i style="background:{PART_COLOURS[part]}"></i>'
-        f"{markup(ALL[part].title)}</td><td>{ms(story.parts[part])}</td>"
+        f'<tr title="{markup(_meaning(story, part))}"><td><i style="background:{PART_COLOURS[part]}"></i>'
+        f"{markup(title(story, part))}</td><td>{ms(story.parts[part])}</td>"
         f"<td>{100 * story.parts[part] / max(story.latency_ns, 1):.1f} %</td></tr>"
         for part in PARTS if story.parts[part]
     )

@@ -13,12 +13,12 @@ What it does not model: what happened inside broker and clients, which no frame 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
-from mqttlab.metrics.attribution import Evidence, intervals
+from mqttlab.metrics.attribution import Evidence, captured_parts, intervals, part_titles
 from mqttlab.metrics.attribution.transport import SLACK_NS
 from mqttlab.metrics.catalogue import PARTS
 from mqttlab.recording import Recording
@@ -124,8 +124,10 @@ class Story:
     arrows: tuple[Arrow, ...]
     releases: tuple[Release, ...]
     happenings: tuple[Happening, ...]
-    captured: bool = False
-    """Whether captures or logs of others told it: they do not know when it was due, nor what held it in the sender."""
+    titles: dict[str, str] = field(default_factory=part_titles)
+    """Short names of the parts."""
+    captured: dict[str, str] = field(default_factory=dict)
+    """The parts that a capture of others does not divide, and what they stand for: keys of ``CAPTURED_WORDS``."""
     simulated: bool = False
     """Whether no machine performed it."""
 
@@ -171,7 +173,8 @@ def tell(recording: Recording, evidence: Evidence, leg: int) -> Story:
                     for host in hosts if host != broker},
         spans=tuple(teller.spans), arrows=arrows, releases=tuple(teller.releases),
         happenings=tuple(teller.happenings(ends, first["begins_ns"], last["received_ns"])),
-        captured="sources" in recording.plan, simulated=recording.plan.get("backend") == "sim",
+        titles=part_titles(recording), captured=captured_parts(recording),
+        simulated=recording.plan.get("backend") == "sim",
     )
 
 

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 
 from mqttlab.digits import LONG_NS, duration
 from mqttlab.explanation.story import MAKES_ROOM, Arrow, Release, Story
-from mqttlab.metrics import ALL, PARTS
+from mqttlab.metrics import CAPTURED_WORDS, PARTS
 from mqttlab.metrics.attribution.transport import SLACK_NS
 from mqttlab.metrics.fates import DROPS
 from mqttlab.plurals import counted
 
 # A part that takes this share of the latency is its cause.
 DOMINATES = 0.4
+# Another one that takes this share is told, too.
+ALSO = 0.25
+NAGLE = ("sender_nagle_ns", "broker_nagle_ns")
 # So many parts are named where none is.
 NAMED = 3
 # An acknowledgement kept back longer than this was delayed on purpose: Linux waits 40 ms at least, others up to 500.
@@ -22,7 +25,7 @@ DELAYED_NS = 5_000_000
 
 def title(story: Story, part: str) -> str:
     """A part's short name."""
-    return ALL[part].title.replace("broker", story.names["server"])
+    return story.titles[part].replace("broker", story.names["server"])
 
 
 def ms(nanoseconds: int) -> str:
@@ -51,16 +54,31 @@ def parts_table(story: Story) -> list[tuple[str, str, str]]:
 
 
 def cause(story: Story) -> str:
-    """A sentence that names the cause where one part, or Nagle's algorithm at both ends, dominates."""
-    nagle = story.parts["sender_nagle_ns"] + story.parts["broker_nagle_ns"]
-    if nagle >= DOMINATES * story.latency_ns and nagle > 0:
-        return _nagle(story)
+    """A sentence that names the cause where one part, or Nagle's algorithm at both ends, dominates; and one for each
+    other part that took much."""
+    nagle = sum(story.parts[part] for part in NAGLE)
     part = max(PARTS, key=lambda name: story.parts[name])
-    if story.parts[part] < DOMINATES * story.latency_ns:
-        longest = sorted((name for name in PARTS if story.parts[name]), key=lambda name: -story.parts[name])[:NAMED]
-        named = ", ".join(f"{title(story, name)} {ms(story.parts[name])}" for name in longest)
-        return f"No single part dominates. The largest: {named}."
-    return _sentence(story, part)
+    if nagle >= DOMINATES * story.latency_ns and nagle > 0:
+        first, told = _nagle(story), set(NAGLE)
+    elif story.parts[part] >= DOMINATES * story.latency_ns:
+        first, told = _sentence(story, part), set(NAGLE) if part in NAGLE else {part}
+    else:
+        return _largest(story)
+    resent = _resent(story)
+    for other in PARTS:
+        if other not in told and story.parts[other] >= ALSO * story.latency_ns and story.parts[other]:
+            words = _sentence(story, other)
+            first += f" {words.removesuffix(resent) if resent and resent in first else words}"
+    return first
+
+
+def _largest(story: Story) -> str:
+    """What took longest where no part dominates, and what those mean that a capture does not divide."""
+    longest = sorted((name for name in PARTS if story.parts[name]), key=lambda name: -story.parts[name])[:NAMED]
+    named = ", ".join(f"{title(story, name)} {ms(story.parts[name])}" for name in longest)
+    meant = [f" {title(story, name).capitalize()} is the time {CAPTURED_WORDS[story.captured[name]]}."
+             for name in longest if name in story.captured]
+    return f"No single part dominates. The largest: {named}.{''.join(meant)}"
 
 
 def _nagle(story: Story) -> str:
@@ -101,21 +119,31 @@ def _until(release: Release | None) -> str:
     return f"until the ACK of {awaited} came, a round trip later"
 
 
-def _sentence(story: Story, part: str) -> str:
-    took = ms(story.parts[part])
-    names = story.names
+def _resent(story: Story) -> str:
+    """What was sent again, and whether a connection broke."""
     again = [arrow.frame for arrow in story.arrows if arrow.again]
-    resent = f" Frame {again[0]} was sent again." if len(again) == 1 else ""
-    resent = resent or (f" Frames {', '.join(str(frame) for frame in again)} were sent again." if again else "")
-    broken = sum("lost its connection" in happening.text for happening in story.happenings)
-    resent += f" Meanwhile {broken} connections broke." if broken > 1 else ""
-    resent += " Meanwhile the connection broke, and it was sent again on a new one." if broken == 1 else ""
+    words = f" Frame {again[0]} was sent again." if len(again) == 1 else ""
+    words = words or (f" Frames {', '.join(str(frame) for frame in again)} were sent again." if again else "")
+    broken = _broken(story)
+    words += f" Meanwhile {broken} connections broke." if broken > 1 else ""
+    return words + (" Meanwhile the connection broke, and it was sent again on a new one." if broken == 1 else "")
+
+
+def _broken(story: Story) -> int:
+    return sum("lost its connection" in happening.text for happening in story.happenings)
+
+
+def _sentence(story: Story, part: str) -> str:
+    if part in NAGLE:
+        return _nagle(story)
+    took = ms(story.parts[part])
+    if part in story.captured:
+        return f"Spent {took} {CAPTURED_WORDS[story.captured[part]]}."
+    names, resent = story.names, _resent(story)
     sentences = {
-        "schedule_ns": (
-            f"Waited {took} before its first packet, in the publisher or in its TCP: a capture does not tell which."
-            if story.captured else f"Handed over {took} after its time: the publisher was late{_host(story)}."),
+        "schedule_ns": f"Handed over {took} after its time: the publisher was late{_host(story)}.",
         "session_ns": f"Waited {took} in the session of {names['publisher']} or of a relay: "
-                      f"{_session(story)}.{resent if broken else ''}",
+                      f"{_session(story)}.{resent if _broken(story) else ''}",
         "sleep_ns": f"Waited {took} for a sleeping client to be awake: it wakes up at intervals (`mqtt_sn.sleep`).",
         "register_ns": f"Waited {took} until its topic was registered: a round trip between client and gateway, and "
                        f"T_retry where a datagram was lost ({_frames(story)}). Predefined and short topics need none.",

@@ -8,14 +8,17 @@ made the recording. Percentiles are taken over messages, never over other percen
 from mqttlab.metrics.answers import answers
 from mqttlab.metrics.application import application, clients, deliveries, has_both_ways, measurement_began_ns, setup
 from mqttlab.metrics.attribution import (
+    CAPTURED_WORDS,
     attribution,
     attribution_by_band,
     attribution_by_qos,
     attribution_coverage,
     attribution_gap,
     attribution_parts,
+    captured_parts,
     evidence,
     has_deliveries,
+    part_titles,
     silent_groups,
 )
 from mqttlab.metrics.bursts import burst_times, bursts
@@ -84,6 +87,7 @@ __all__ = [
     "APPLICATION",
     "ATTRIBUTION",
     "BURSTS",
+    "CAPTURED_WORDS",
     "CHANGES",
     "COLUMNS_OF_CLIENTS",
     "DEVICES",
@@ -126,6 +130,7 @@ __all__ = [
     "by_device",
     "called",
     "called_beside_a_value",
+    "captured_parts",
     "changes",
     "clients",
     "connection_flight",
@@ -156,6 +161,7 @@ __all__ = [
     "other_traffic",
     "overhead",
     "packet_types",
+    "part_titles",
     "processor",
     "publish_per_segment",
     "publisher",

@@ -463,7 +463,9 @@ ATTRIBUTION: tuple[Metric, ...] = (
           "MQTT 5, 4.3.3"),
     _part("undivided", "network and broker",
           "Network and broker in one, where no frames of a client's connection were recorded: from the sender's socket "
-          "(or the broker, where recorded) until the subscriber's read (or the broker's first byte, where recorded)."),
+          "(or the broker, where recorded) until the subscriber's read (or the broker's first byte, where recorded). "
+          "In captures of others: from the PUBLISH that passed to the broker until the one that came back, where the "
+          "capture was not taken at the broker."),
     _part("broker", "broker", "Inside the broker."),
     _part("broker_window", "broker window",
           "Waiting in the broker for the in-flight window towards the subscriber.", "MQTT 5, 4.9"),

@@ -23,6 +23,7 @@ from mqttlab.metrics.application import (
     flow_latencies,
     measured,
 )
+from mqttlab.metrics.attribution.captured_parts import captured_parts
 from mqttlab.metrics.attribution.flows import attribution_by_flow
 from mqttlab.metrics.attribution.loss_events import REPEATED, loss_events
 from mqttlab.metrics.copies import Copies, copies
@@ -41,8 +42,6 @@ TYPICAL, SLOWEST = "p0–50", "p99–100"
 NAGLE = ("sender_nagle_ns", "broker_nagle_ns")
 # Two AA cells, which many devices have: 2,500 mAh at 3 V. Given with every battery life.
 BATTERY_WH = 7.5
-BEFORE_SENDING = "before_sending"
-"""The part of a latency before a message's first packet, of imports."""
 WHY_UNSENT = "no connection, or the client's queue was full"
 WHY_DECLINED = "the broker's CONNACK forbids it"
 UNKNOWN_ENDS = ("unknown publisher", "no known subscriber")
@@ -227,9 +226,8 @@ def _flows(recording: Recording) -> tuple[Flow, ...]:
         return ()
     causes, timed, parts = _causes(recording), _timed(recording), attribution_by_flow(recording)
     declined = fates.declined(recording)
-    if "sources" in recording.plan and not parts.is_empty():
-        # What an importer sees first of a message is its packet: whether client or TCP held it before is not known.
-        parts = parts.with_columns(pl.col("part").cast(pl.String).replace("schedule_ns", BEFORE_SENDING))
+    if not parts.is_empty():
+        parts = parts.with_columns(pl.col("part").cast(pl.String).replace(captured_parts(recording)))
     flows = [replace(_flow(row, causes, timed, parts, declined), late=row["late"],
                      late_after_ns=_late_after(recording, row["publisher_group"], row["subscriber_group"]))
              for row in table.rows(named=True)]

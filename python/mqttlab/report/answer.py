@@ -50,10 +50,16 @@ def lines(told: Told, of_stages: Sequence[str] = ()) -> list[str]:
     """The headline's lines, of at most 80 columns; those of stages stand below the flows."""
     most = LINES + len(of_stages)
     made = _made(told, of_stages, with_typical=True)
-    return made if len(made) <= most else _made(told, of_stages, with_typical=False)[:most]
+    if len(made) > most:
+        made = _made(told, of_stages, with_typical=False)
+    # Of several flows the cause of each comes before what each group sends.
+    for groups in range(GROUPS_SHOWN - 1, -1, -1):
+        if len(made) > most and len(told.numbers.flows) > APART:
+            made = _made(told, of_stages, with_typical=False, groups=groups)
+    return made[:most]
 
 
-def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[str]:
+def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool, groups: int = GROUPS_SHOWN) -> list[str]:
     flows, unsent = headline.parted(told.numbers.flows)
     top = [visible(told.name)[:WIDTH], *_wrapped(told.scenario, WIDTH, 3)]
     # What makes numbers worthless comes before them.
@@ -76,7 +82,7 @@ def _made(told: Told, of_stages: Sequence[str], *, with_typical: bool) -> list[s
     middle += _labelled("events", told.events, 4) if told.events else []
     middle += [line for words in unsent[:APART] for line in _labelled("not sent", words, 2)]
     middle += [line for words in promises.of_wills(told.numbers)[:APART] for line in _labelled("wills", words, 3)]
-    bottom = [*of_stages, *(_labelled("slowest", told.slowest, 3) if told.slowest else []), *_groups(told),
+    bottom = [*of_stages, *(_labelled("slowest", told.slowest, 3) if told.slowest else []), *_groups(told, groups),
               *_disconnections(told)]
     notes = [note for note in told.notes if note != first]
     for note in notes[:NOTES_SHOWN]:
@@ -167,7 +173,12 @@ def _table(flows: list[Flow]) -> list[str]:
     if (left := len(not_kept) - APART) > 0:
         rows += _labelled("", f"{counted(left, 'more promise')} not kept: --full", 1)
     # Its name may take a line.
-    return [*rows, *(_labelled("time", f"{_short(headline.title(worst))}: {words[-1]}", 3) if words else [])]
+    rows += _labelled("time", f"{_short(headline.title(worst))}: {words[-1]}", 3) if words else []
+    others = [flow for flow in headline.shown(flows, FLOWS_SHOWN) if flow is not worst and headline.largest_part(flow)]
+    for place, flow in enumerate(others):
+        label = "time" if not words and not place else ""
+        rows += _labelled(label, f"{_short(headline.title(flow))}: {headline.largest_part(flow)}", 3)
+    return rows
 
 
 def _late(flows: list[Flow]) -> list[str]:
@@ -187,12 +198,13 @@ def _short(title: str) -> str:
     return title if len(title) < NAME else f"{title[:NAME - 10]}…{title[-7:]}"
 
 
-def _groups(told: Told) -> list[str]:
+def _groups(told: Told, most: int) -> list[str]:
     found: list[str] = []
-    for group in told.numbers.bytes[:GROUPS_SHOWN]:
+    for group in told.numbers.bytes[:most]:
         found += _labelled("per device", f"{visible(group.group)}: {headline.kilobytes(group, told.short)}", 2)
-    if (left := len(told.numbers.bytes) - GROUPS_SHOWN) > 0:
-        found += _labelled("", f"and {counted(left, 'more group')}: --full", 1)
+    if (left := len(told.numbers.bytes) - most) > 0:
+        found += (_labelled("", f"and {counted(left, 'more group')}: --full", 1) if most else
+                  _labelled("per device", f"{counted(left, 'group')}: --full", 1))
     for energy in told.numbers.energy[:GROUPS_SHOWN]:
         found += _labelled("energy", f"{visible(energy.group)}: {headline.battery(energy)}", 2)
     return found

@@ -8,9 +8,9 @@ from mqttlab import figures, metrics
 from mqttlab.digits import duration, plain
 from mqttlab.figures.drawing import Figure
 from mqttlab.recording import Recording
+from mqttlab.report import captured
 from mqttlab.report.text import number
 
-TITLES = {metric.name: metric.title for metric in metrics.ATTRIBUTION}
 # In the terminal a part has a row where it takes this much of some QoS level's mean latency.
 SHOWN_PERCENT = 0.1
 
@@ -36,13 +36,21 @@ def by_qos(of: Recording | pl.DataFrame, least_percent: float = 0.0) -> pl.DataF
     return wide.filter((share > 0) & (share >= least_percent)).select(columns)
 
 
-def left_out(parts: pl.DataFrame, least_percent: float = 0.0) -> str:
-    """A sentence that names the parts which a table of :func:`by_qos` does not have; empty when it has all."""
-    missing = [title for part, title in TITLES.items() if part not in parts["part"].to_list()]
+def left_out(recording: Recording, parts: pl.DataFrame, least_percent: float = 0.0) -> str:
+    """A sentence that names the parts which a table of :func:`by_qos` does not have; empty when it has all, and of an
+    import: a capture does not tell that a part was nothing."""
+    if captured.is_import(recording):
+        return ""
+    missing = [title for part, title in metrics.part_titles(recording).items() if part not in parts["part"].to_list()]
     if not missing:
         return ""
     how_much = "No time" if least_percent == 0 else f"Less than {plain(least_percent)} % of the time"
     return f"{how_much} went to: {', '.join(missing)}."
+
+
+def below(recording: Recording, parts: pl.DataFrame) -> list[str]:
+    """What is said below the terminal's table of :func:`by_qos`."""
+    return [words for words in (left_out(recording, parts, SHOWN_PERCENT), coverage(recording)) if words]
 
 
 def coverage(recording: Recording) -> str:
@@ -69,8 +77,9 @@ def silence(recording: Recording) -> str:
 
 def drawn(recording: Recording) -> list[Figure]:
     """A stacked bar for each QoS level, and for each band of its latency."""
-    return [figures.attribution_stack(metrics.attribution_by_qos(recording), TITLES),
-            figures.attribution_stack(metrics.attribution_by_band(recording), TITLES)]
+    titles = metrics.part_titles(recording)
+    return [figures.attribution_stack(metrics.attribution_by_qos(recording), titles),
+            figures.attribution_stack(metrics.attribution_by_band(recording), titles)]
 
 
 def accuracy(recording: Recording) -> str:

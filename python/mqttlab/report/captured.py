@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 
 import polars as pl
@@ -55,14 +57,46 @@ def point(recording: Recording) -> str:
     """From which point the numbers of a capture speak, in words; empty where nothing says so, or where frames are known
     at both ends of their links."""
     told = ((recording.run.get("details") or {}).get("import") or {}).get("captured_at") or {}
-    if (place := PLACES.get(told.get("place", ""))) is None:
+    place = told.get("place", "both ends")
+    if place == "both ends":
         return ""
+    where = "at an unknown point" if place == "unknown" else str(told["in_words"]).partition(";")[0]
     # Earlier versions did not say, and took what passed for delivered.
     if not told.get("has_acknowledgements"):
-        return f"captured {place} without acknowledgements of TCP: delivered is what passed there"
+        return f"captured {where} without acknowledgements of TCP: delivered is what passed there"
     ways = [told.get(name) for name in ("round_trip_to_clients_ms", "round_trip_to_broker_ms")]
     is_near = all(way is not None and way < NEAR_MS for way in ways)
-    return "" if told["place"] == "clients" or is_near else f"captured {place}: latencies end there"
+    if place == "several":
+        return f"captured {where}"
+    return "" if place == "clients" or is_near else f"captured {where}: latencies end there"
+
+
+def what_if(recording: Recording, place: str) -> str:
+    """A command that simulates the messages of an import on another network; empty where none can be replayed.
+
+    Args:
+        place: the recording's directory, as it is written in a command.
+    """
+    # Reading scenarios takes long to load.
+    from mqttlab.scenario.replay import ROWS_MAX
+
+    if not is_import(recording) or not recording.rows("messages"):
+        return ""
+    known = recording.scan("messages").filter(
+        pl.col("publisher").is_not_null(), pl.col("intended_ns").is_not_null())
+    clients, rows, span_ns, qos = recording.collect(known.select(
+        pl.col("publisher").n_unique(), pl.len(),
+        (pl.col("intended_ns").max() - pl.col("intended_ns").min()).alias("span"), pl.col("qos").max())).row(0)
+    if not 0 < rows <= ROWS_MAX:
+        return ""
+    # What is due at the very end of a measurement is not in it.
+    seconds = span_ns // 10**9 + 1
+    table = f"{place}/csv/messages.csv"
+    settings = (f"groups[0].publish={{ replay = {json.dumps(table, ensure_ascii=False)} }}",
+                f'groups[1].subscribe=[{{ filter = "#", qos = {qos or 0} }}]')
+    changed = " ".join(f"--set {shlex.quote(setting)}" for setting in settings)
+    return (f"mqttlab export {shlex.quote(place)} --csv && mqttlab try --simulate --network lte --clients {clients} "
+            f"--duration {seconds}s {changed}")
 
 
 def is_of_earlier_rules(recording: Recording) -> bool:
@@ -78,11 +112,8 @@ def known(recording: Recording, table: pl.DataFrame, columns: tuple[str, ...]) -
     return tuple(name for name in columns if name not in SCHEDULED or table[name].sum())
 
 
-# Where a capture was taken, as the engine names it.
-PLACES = {"broker": "at the broker", "clients": "at the clients", "between": "between clients and broker",
-          "unknown": "at an unknown point"}
 # The rules of this version's imports, as the engine writes them.
-RULES = 2
+RULES = 3
 # Ways that are shorter than this are of no weight.
 NEAR_MS = 1.0
 # Columns that only a schedule fills.

@@ -131,6 +131,7 @@ def section(recording: Recording) -> str:
         seen, unseen = headline.seen_apart(flows)
         parts += [*([_flows(seen)] if seen else []), *([_unseen(unseen)] if unseen else []), _bytes(told)]
         parts += [_said(words) for words in headline.not_kept(flows)[:FLOWS_SHOWN]]
+        parts += [_said(words) for words in headline.causes(headline.shown(seen, FLOWS_SHOWN))]
     parts += [_said(words) for words in (*unsent[:FLOWS_SHOWN], *promises.of_wills(told.numbers)[:FLOWS_SHOWN])]
     for energy in told.numbers.energy:
         parts.append(_said(f"{energy.group}: {headline.battery(energy)}"))

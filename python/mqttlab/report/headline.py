@@ -16,7 +16,6 @@ from mqttlab.digits import LONG_NS, duration, latency_in_words, plain
 from mqttlab.foreign import visible
 from mqttlab.metrics.headline import (
     BATTERY_WH,
-    BEFORE_SENDING,
     UNKNOWN_ENDS,
     Acknowledged,
     Bytes,
@@ -44,7 +43,6 @@ NOT_RECORDED = "deliveries cannot be seen: no subscriber of these messages was r
 NO_SUBSCRIBER = "no delivery was expected: no client was subscribed when the broker had these messages"
 PARTS = {
     "schedule_ns": "waiting to be sent: the client was late",
-    BEFORE_SENDING: "waiting before its first packet, in the client or in TCP (a capture does not tell which)",
     "session_ns": "waiting in the sender's session",
     "sleep_ns": "waiting for a sleeping client", "register_ns": "registering the topic",
     "sender_nagle_ns": "held by Nagle's algorithm at the sender",
@@ -67,6 +65,7 @@ PARTS = {
     "broker_paused_ns": "waiting for the broker, which an event had paused",
     "subscriber_unconnected_ns": "waiting at the broker for the subscriber to be connected",
     "reader_stopped_ns": "waiting for the subscriber, which an event had stop reading",
+    **metrics.CAPTURED_WORDS,
 }
 
 
@@ -482,8 +481,22 @@ def battery(told: Energy) -> str:
 
 def where_the_time_went(flow: Flow) -> list[str]:
     """Of the faster half and of the slowest hundredth, in words; empty where that is not known."""
-    return [f"of the {which}, {words}" for which, shares in (
-        ("faster half", flow.typical), ("slowest 1 %", flow.slowest)) if (words := _shares(shares))]
+    return [f"of the {which}, {words}" for which, shares in _bands(flow) if (words := _shares(shares))]
+
+
+def _bands(flow: Flow) -> tuple[tuple[str, tuple[Share, ...]], ...]:
+    return ("faster half", flow.typical), ("slowest 1 %", flow.slowest)
+
+
+def largest_part(flow: Flow) -> str:
+    """The last of :func:`where_the_time_went` with its largest part alone; empty where it is not known."""
+    told = [f"of the {which}, {_told(shares[:1])}" for which, shares in _bands(flow) if shares]
+    return told[-1] if told else ""
+
+
+def causes(flows: Sequence[Flow]) -> list[str]:
+    """A sentence for each of many flows: where the time of its slowest hundredth went."""
+    return [f"{title(flow)}: {words[-1]}." for flow in flows if (words := where_the_time_went(flow))]
 
 
 def sentences(flow: Flow) -> list[str]:
@@ -495,6 +508,9 @@ def sentences(flow: Flow) -> list[str]:
 
 
 def _shares(shares: tuple[Share, ...]) -> str:
-    told = [share for share in shares if share.percent >= TOLD_PERCENT][:2]
+    return _told([share for share in shares if share.percent >= TOLD_PERCENT][:2])
+
+
+def _told(told: Sequence[Share]) -> str:
     words = ", ".join(f"{number(share.percent, 3)} % {PARTS.get(share.part, share.part)}" for share in told)
     return words.replace(" % ", " % was ", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from mqttlab.report.text import (
     ANSWERS_SHOWN,
     answers_title,
     disconnections_title,
-    heading,
     lateness,
     meaning,
     number,
@@ -171,15 +171,20 @@ def _attribution_section(recording: Recording) -> str:
     parts = attribution.by_qos(recording)
     if parts.is_empty():
         return f"<section>{words}</section>"
+    titles, meant = metrics.part_titles(recording), metrics.captured_parts(recording)
     rows = "".join(
-        f'<tr><td class="text" title="{markup(meaning(part))}">{markup(heading(part))}</td>'
+        f'<tr><td class="text" title="{markup(_meaning(part, meant))}">{markup(titles[part])}</td>'
         + "".join(cell(value) for value in values) + "</tr>"
         for part, *values in parts.rows()
     )
     head = "".join(f'<th{"" if place else TEXT}>{markup(column)}</th>' for place, column in enumerate(parts.columns))
     shown = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    shown += f"<p>{markup(attribution.left_out(parts))}</p>"
+    shown += f"<p>{markup(attribution.left_out(recording, parts))}</p>"
     return f"<section>{words}{shown}{grid(attribution.drawn(recording), 'attribution')}</section>"
+
+
+def _meaning(part: str, meant: Mapping[str, str]) -> str:
+    return f"The time {metrics.CAPTURED_WORDS[meant[part]]}." if part in meant else meaning(part)
 
 
 def _link_section(recording: Recording) -> str:

@@ -76,8 +76,8 @@ def terminal(recording: Recording, console: Console) -> None:
     parts = attribution.by_qos(recording, attribution.SHOWN_PERCENT)
     if not parts.is_empty():
         _print_table(console, "Where the time went: means", parts.with_columns(
-            pl.col("part").replace(attribution.TITLES)), tuple(parts.columns))
-        for words in (attribution.left_out(parts, attribution.SHOWN_PERCENT), attribution.coverage(recording)):
+            pl.col("part").replace(metrics.part_titles(recording))), tuple(parts.columns))
+        for words in attribution.below(recording, parts):
             console.print(words, highlight=False, markup=False)
     elif not by_qos.is_empty():
         console.print(attribution.accuracy(recording), highlight=False, markup=False)

@@ -176,9 +176,10 @@ def what_and_how_often(publish: Mapping[str, Any]) -> str:
 
 def _replayed(replay: Mapping[str, Any]) -> str:
     count, name = replay["rows"], shortened(PurePath(replay["path"]).name, 40)
-    again = "" if replay["period_ns"] is None else ", again and again"
+    # What is due behind the measurement is not sent.
+    which, again = ("up to", "") if replay["period_ns"] is None else ("the", ", again and again")
     faster = 1_000_000 / replay["second_us"]
-    return f"the {count:,} messages of {name}{again}{'' if faster == 1 else f', {plain(faster, 4)} times as fast'}"
+    return f"{which} {count:,} messages of {name}{again}{'' if faster == 1 else f', {plain(faster, 4)} times as fast'}"
 
 
 def _payload(publish: Mapping[str, Any]) -> str:

@@ -17,13 +17,14 @@ use crate::attribution::holds::Holds;
 use crate::attribution::latency_parts::{LatencyPart, LatencyParts};
 use crate::attribution::legs::{FollowedLegs, Leg, LegSide};
 use crate::attribution::part_steps::{HeldSpan, PartSteps};
-use crate::connections::segment_flight::SegmentFlight;
+use crate::connections::segment_flight::{SegmentFlight, WaitEnd};
 use crate::control_packets::NamedPacket;
 use crate::instants::{MaybeInstant, PackedInstant, SLACK_NS, known};
 use crate::settings::RunSettings;
 
 /// Of a packet that no frame shows.
 const NO_FLIGHT: SegmentFlight = SegmentFlight::NONE;
+const NO_WAIT: WaitEnd = WaitEnd::NONE;
 const EARLIER_LEG: &str = "a part of their way to the relay was not recorded";
 /// Relays behind one another, at most: where tables contradict each other, a leg may come before itself.
 const LEGS_MAX: u32 = 1000;
@@ -72,11 +73,22 @@ pub(crate) struct Instants<'a> {
     socket_until: MaybeInstant,
     held_until: MaybeInstant,
     window: MaybeInstant,
+    /// The frame that ended the wait of the first segment, and what later ones waited for.
+    release: MaybeInstant,
+    tail: &'a WaitEnd,
 }
 
 impl<'a> Instants<'a> {
     fn without_waits(self) -> Instants<'a> {
         Instants { nagle_until: None, socket_until: None, held_until: None, window: None, ..self }
+    }
+
+    /// Of frames that were captured away from their sender: what they waited for there is not told from the way.
+    fn away_if(self, is_away: bool) -> Instants<'a> {
+        if !is_away {
+            return self;
+        }
+        Instants { release: None, tail: &NO_WAIT, ..self.without_waits() }
     }
 }
 
@@ -149,7 +161,8 @@ impl Chains<'_> {
     /// gateway had the message.
     fn instants_up(&self, leg: &Leg) -> Instants<'_> {
         let up = self.instants(&leg.up);
-        if self.is_clients(self.followed.hop(leg.hop_up)) { up.without_waits() } else { up }
+        let up = if self.is_clients(self.followed.hop(leg.hop_up)) { up.without_waits() } else { up };
+        up.away_if(self.settings.away_from_senders)
     }
 
     /// What frames tell of a side.
@@ -168,6 +181,8 @@ impl Chains<'_> {
             socket_until: of_copy(flight.first.socket_until),
             held_until: of_copy(flight.first.held_until),
             window: of_copy(side.window),
+            release: flight.first.frame.get(),
+            tail: &flight.tail,
             flight,
         }
     }
@@ -176,7 +191,8 @@ impl Chains<'_> {
     /// the broker had the message.
     fn instants_down(&self, leg: &Leg) -> Instants<'_> {
         let down = self.instants(&leg.down);
-        if self.is_unseen_up(leg) { down.without_waits() } else { down }
+        let down = if self.is_unseen_up(leg) { down.without_waits() } else { down };
+        down.away_if(self.settings.away_from_broker)
     }
 
     /// What frames tell of a leg.
@@ -226,7 +242,9 @@ impl Chains<'_> {
         let [before, anew] = registration(register, at.tried);
         // Where nothing between both ends was seen, the way to the gateway is a part of it.
         let is_all_unseen = leg.down.packet.is_none() && self.is_unseen_up(leg);
-        let gateway = if is_all_unseen { LatencyPart::Undivided } else { LatencyPart::Gateway };
+        // A gateway is the broker's client: away from it, it is not told from the ways there and on.
+        let is_undivided = is_all_unseen || self.settings.away_from_senders;
+        let gateway = if is_undivided { LatencyPart::Undivided } else { LatencyPart::Gateway };
         let last = if self.is_clients(hop) { LatencyPart::Undivided } else { LatencyPart::WireToSubscriber };
         steps.step(sleep.from.get(), gateway);
         steps.step(sleep.until.get(), LatencyPart::Sleep);
@@ -243,15 +261,18 @@ impl Chains<'_> {
     /// The steps from its sender, or its gateway, to the broker.
     fn steps_up(&self, leg: &Leg, up: &Instants<'_>, steps: &mut PartSteps<'_>) {
         let is_passed_on = leg.hop_up.is_some();
-        // A relay's own time is its session's, a gateway's its own, a stack's is its socket's.
+        let is_away = self.settings.away_from_senders;
+        let is_clients = self.is_clients(self.followed.hop(leg.hop_up));
+        // A relay's own time is its session's, a gateway's its own, a stack's is its socket's. Away from them all that was
+        // before the capture is one.
         let (before, rest) = match (is_passed_on, leg.relayed) {
-            (true, _) if self.is_clients(self.followed.hop(leg.hop_up)) => {
-                (LatencyPart::Undivided, LatencyPart::Undivided)
-            }
+            (true, _) if is_clients || is_away => (LatencyPart::Undivided, LatencyPart::Undivided),
             (true, _) => (LatencyPart::Gateway, LatencyPart::Gateway),
+            (false, _) if is_away => (LatencyPart::Schedule, LatencyPart::Schedule),
             (false, Some(true)) => (LatencyPart::Session, LatencyPart::Session),
             (false, _) => (LatencyPart::Session, LatencyPart::SenderSocket),
         };
+        let later = if is_away { rest } else { LatencyPart::SenderSocket };
         steps.step(leg.handed.get().filter(|_| !is_passed_on), LatencyPart::Schedule);
         steps.step(leg.up.ready.get(), before);
         steps.step(up.nagle_until, LatencyPart::SenderNagle);
@@ -259,10 +280,10 @@ impl Chains<'_> {
         steps.step(up.held_until, LatencyPart::SenderNagle);
         steps.step(leg.up.tried.get(), rest);
         steps.step(up.flight.resumed.get(), LatencyPart::RetransmissionToBroker);
-        steps.step(up.flight.tail.nagle_until.get(), LatencyPart::SenderNagle);
-        steps.step(up.flight.tail.socket_until.get(), LatencyPart::SenderSocket);
-        steps.step(up.flight.tail.held_until.get(), LatencyPart::SenderNagle);
-        steps.step(up.flight.went.get(), LatencyPart::SenderSocket);
+        steps.step(up.tail.nagle_until.get(), LatencyPart::SenderNagle);
+        steps.step(up.tail.socket_until.get(), LatencyPart::SenderSocket);
+        steps.step(up.tail.held_until.get(), LatencyPart::SenderNagle);
+        steps.step(up.flight.went.get(), later);
         steps.step(up.started, LatencyPart::QueueToBroker);
         steps.step(up.flight.arrived.get(), LatencyPart::WireToBroker);
         steps.step(up.complete, LatencyPart::RetransmissionToBroker);
@@ -273,18 +294,20 @@ impl Chains<'_> {
     fn steps_down(&self, leg: &Leg, down: &Instants<'_>, steps: &mut PartSteps<'_>) {
         // Where one of both sides has no frames, the broker's time cannot be told from the way there or from there.
         let read = self.clients_own(&leg.down).map(|packet| known(packet.complete_ns));
-        let is_undivided = read.is_some() || self.is_unseen_up(leg);
+        let is_away = self.settings.away_from_broker;
+        let is_undivided = read.is_some() || self.is_unseen_up(leg) || is_away;
         let broker = if is_undivided { LatencyPart::Undivided } else { LatencyPart::Broker };
+        let later = if is_away { LatencyPart::Undivided } else { LatencyPart::BrokerSocket };
         steps.step(down.window, LatencyPart::BrokerWindow);
         steps.step(down.nagle_until, LatencyPart::BrokerNagle);
         steps.step(down.socket_until, LatencyPart::BrokerSocket);
         steps.step(down.held_until, LatencyPart::BrokerNagle);
         steps.step(read.unwrap_or(leg.down.tried.get()), broker);
         steps.step(down.flight.resumed.get(), LatencyPart::RetransmissionToSubscriber);
-        steps.step(down.flight.tail.nagle_until.get(), LatencyPart::BrokerNagle);
-        steps.step(down.flight.tail.socket_until.get(), LatencyPart::BrokerSocket);
-        steps.step(down.flight.tail.held_until.get(), LatencyPart::BrokerNagle);
-        steps.step(down.flight.went.get(), LatencyPart::BrokerSocket);
+        steps.step(down.tail.nagle_until.get(), LatencyPart::BrokerNagle);
+        steps.step(down.tail.socket_until.get(), LatencyPart::BrokerSocket);
+        steps.step(down.tail.held_until.get(), LatencyPart::BrokerNagle);
+        steps.step(down.flight.went.get(), later);
         steps.step(down.started, LatencyPart::QueueToSubscriber);
         steps.step(down.flight.arrived.get(), LatencyPart::WireToSubscriber);
         steps.step(down.complete, LatencyPart::RetransmissionToSubscriber);
@@ -420,6 +443,8 @@ impl Chains<'_> {
             ingress_ns: ns(leg.ingress.get()),
             handed_on_ns: ns(self.handed_on(leg)),
             qos: u8::try_from(leg.delivery.qos).ok(),
+            at_sender: !self.settings.away_from_senders,
+            at_broker: !self.settings.away_from_broker,
             ..LegRow::default()
         };
         self.put_up(leg, up, &mut row);
@@ -477,13 +502,13 @@ impl Chains<'_> {
         row.up_nagle_until_ns = ns(up.nagle_until);
         row.up_socket_until_ns = ns(up.socket_until);
         row.up_held_until_ns = ns(up.held_until);
-        row.up_release_frame = ns(up.flight.first.frame.get());
+        row.up_release_frame = ns(up.release);
         row.up_tried_ns = ns(leg.up.tried.get()).filter(|_| !is_clients);
         row.up_resumed_ns = ns(up.flight.resumed.get());
-        row.up_tail_nagle_until_ns = ns(up.flight.tail.nagle_until.get());
-        row.up_tail_socket_until_ns = ns(up.flight.tail.socket_until.get());
-        row.up_tail_held_until_ns = ns(up.flight.tail.held_until.get());
-        row.up_tail_release_frame = ns(up.flight.tail.frame.get());
+        row.up_tail_nagle_until_ns = ns(up.tail.nagle_until.get());
+        row.up_tail_socket_until_ns = ns(up.tail.socket_until.get());
+        row.up_tail_held_until_ns = ns(up.tail.held_until.get());
+        row.up_tail_release_frame = ns(up.tail.frame.get());
         row.up_frame = ns(up.flight.frame.get());
         row.up_went_ns = ns(up.flight.went.get());
         row.up_started_ns = ns(up.started);
@@ -507,13 +532,13 @@ impl Chains<'_> {
         row.down_nagle_until_ns = ns(down.nagle_until);
         row.down_socket_until_ns = ns(down.socket_until);
         row.down_held_until_ns = ns(down.held_until);
-        row.down_release_frame = ns(down.flight.first.frame.get());
+        row.down_release_frame = ns(down.release);
         row.down_tried_ns = ns(leg.down.tried.get()).filter(|_| own.is_none());
         row.down_resumed_ns = ns(down.flight.resumed.get());
-        row.down_tail_nagle_until_ns = ns(down.flight.tail.nagle_until.get());
-        row.down_tail_socket_until_ns = ns(down.flight.tail.socket_until.get());
-        row.down_tail_held_until_ns = ns(down.flight.tail.held_until.get());
-        row.down_tail_release_frame = ns(down.flight.tail.frame.get());
+        row.down_tail_nagle_until_ns = ns(down.tail.nagle_until.get());
+        row.down_tail_socket_until_ns = ns(down.tail.socket_until.get());
+        row.down_tail_held_until_ns = ns(down.tail.held_until.get());
+        row.down_tail_release_frame = ns(down.tail.frame.get());
         row.down_frame = ns(down.flight.frame.get());
         row.down_went_ns = ns(down.flight.went.get());
         row.down_started_ns = ns(down.started);

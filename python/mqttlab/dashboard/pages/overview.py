@@ -53,7 +53,8 @@ def _table(flows: list[metrics.Flow]) -> html.Section:
         [*row] for row in cards.flow_rows(flows)]
     left = len(flows) - len(rows)
     rest = [html.P(f"{left} more flows, none worse, are under Messages.", className="said")] if left else []
-    return html.Section([written_table("Flows", heads, rows), *rest], className="panel headline")
+    said = [html.P(words, className="said") for words in headline.causes(headline.shown(flows, cards.FLOWS_SHOWN))]
+    return html.Section([written_table("Flows", heads, rows), *rest, *said], className="panel headline")
 
 
 def _unseen(flows: list[metrics.Flow]) -> html.Section:

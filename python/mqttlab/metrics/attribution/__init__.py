@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 
 from mqttlab.metrics.attribution import means
+from mqttlab.metrics.attribution.captured_parts import CAPTURED_WORDS, captured_parts, part_titles
 from mqttlab.metrics.attribution.coverage import Coverage
 from mqttlab.metrics.attribution.evidence import Evidence, evidence
 from mqttlab.metrics.attribution.intervals import intervals
@@ -32,9 +33,9 @@ from mqttlab.metrics.flow import FLOW, by_name, numbered
 from mqttlab.metrics.window import MEASURED, is_measured
 from mqttlab.recording import Recording
 
-__all__ = ["ADDED", "Coverage", "Evidence", "attribution", "attribution_by_band", "attribution_by_qos",
-           "attribution_coverage", "attribution_gap", "attribution_parts", "evidence", "explainable",
-           "has_deliveries", "intervals", "silent_groups"]
+__all__ = ["ADDED", "CAPTURED_WORDS", "Coverage", "Evidence", "attribution", "attribution_by_band",
+           "attribution_by_qos", "attribution_coverage", "attribution_gap", "attribution_parts", "captured_parts",
+           "evidence", "explainable", "has_deliveries", "intervals", "part_titles", "silent_groups"]
 
 WORDS = ("seen_by", "unattributed")
 ADDED = (*PARTS, "adjusted_ns", "legs", *WORDS)

@@ -21,7 +21,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("up_nagle_until_ns", "sender_nagle"), ("up_socket_until_ns", "sender_socket"),
     ("up_held_until_ns", "sender_nagle"), ("up_tried_ns", "_up_rest"), ("up_resumed_ns", "retransmission_to_broker"),
     ("up_tail_nagle_until_ns", "sender_nagle"), ("up_tail_socket_until_ns", "sender_socket"),
-    ("up_tail_held_until_ns", "sender_nagle"), ("up_went_ns", "sender_socket"),
+    ("up_tail_held_until_ns", "sender_nagle"), ("up_went_ns", "_up_later"),
     ("up_started_ns", "queue_to_broker"), ("up_arrived_ns", "wire_to_broker"),
     ("up_complete_ns", "retransmission_to_broker"),
     ("ingress_ns", "handshake"), ("down_window_ns", "broker_window"),
@@ -30,7 +30,7 @@ STEPS: tuple[tuple[str, str], ...] = (
     ("down_read_ns", "undivided"),
     ("down_resumed_ns", "retransmission_to_subscriber"),
     ("down_tail_nagle_until_ns", "broker_nagle"), ("down_tail_socket_until_ns", "broker_socket"),
-    ("down_tail_held_until_ns", "broker_nagle"), ("down_went_ns", "broker_socket"),
+    ("down_tail_held_until_ns", "broker_nagle"), ("down_went_ns", "_down_later"),
     ("down_started_ns", "queue_to_subscriber"), ("down_arrived_ns", "wire_to_subscriber"),
     ("down_complete_ns", "retransmission_to_subscriber"),
     # From the gateway of a subscriber that speaks MQTT-SN.
@@ -112,18 +112,24 @@ def _with_holds(spans: pl.DataFrame, holds: pl.DataFrame) -> pl.DataFrame:
 
 def _shares() -> list[tuple[int, str, pl.Expr]]:
     """The part that ends at each step, and when: a relay's own time is its session's, a gateway's its own, a stack's is
-    its socket's, and none of them can be told from the way to it where no frame shows that."""
+    its socket's, and none of them can be told from the way to it where no frame shows that, or frames were captured
+    elsewhere."""
     relayed, passed_on = pl.col("relayed").fill_null(False), pl.col("sn_up_packet").is_not_null()
     is_clients = {side: pl.col(f"sn_{side}_packet").is_not_null() & pl.col(f"sn_{side}_first_sent_ns").is_null()
                   for side in ("up", "down")}
-    is_seen = passed_on & ~is_clients["up"]
+    there, at_broker = pl.col("at_sender"), pl.col("at_broker")
+    is_seen = passed_on & ~is_clients["up"] & there
+    is_unknown = is_clients["up"] | (passed_on & ~there)
+    is_away, is_own = ~passed_on & ~there, ~passed_on & there
     is_unseen = pl.col("up_written_ns").is_not_null() | (is_clients["up"] & pl.col("up_packet").is_null())
-    is_all_unseen = is_unseen & pl.col("down_packet").is_null()
+    is_all_unseen = (is_unseen & pl.col("down_packet").is_null()) | ~there
     either = {
-        "_up_before": {"undivided": is_clients["up"], "gateway": is_seen, "session": ~passed_on},
-        "_up_rest": {"undivided": is_clients["up"], "gateway": is_seen, "session": ~passed_on & relayed,
-                     "sender_socket": ~passed_on & ~relayed},
-        "_down_before": {"undivided": is_unseen, "broker": ~is_unseen},
+        "_up_before": {"undivided": is_unknown, "gateway": is_seen, "schedule": is_away, "session": is_own},
+        "_up_rest": {"undivided": is_unknown, "gateway": is_seen, "schedule": is_away, "session": is_own & relayed,
+                     "sender_socket": is_own & ~relayed},
+        "_up_later": {"sender_socket": there, "schedule": is_away, "undivided": passed_on & ~there},
+        "_down_before": {"undivided": is_unseen | ~at_broker, "broker": ~is_unseen & at_broker},
+        "_down_later": {"undivided": ~at_broker, "broker_socket": at_broker},
         "_sn_rest": {"session": relayed, "sender_socket": ~relayed},
         "_sn_down_before": {"undivided": is_all_unseen, "gateway": ~is_all_unseen},
         "_sn_down_rest": {"undivided": is_clients["down"], "wire_to_subscriber": ~is_clients["down"]},

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import polars as pl
 
+from mqttlab import metrics
 from mqttlab.analysis import Analysis, Factor, Response, methods
 from mqttlab.figures import experiment as figures
 from mqttlab.figures.drawing import Figure
 from mqttlab.foreign import markup
-from mqttlab.report.attribution import TITLES
 from mqttlab.report.experiment import answer, frames, tables
 from mqttlab.report.experiment.evidence import Evidence, evidence
 from mqttlab.report.pages import grid, page_of, text_table, write_whole
@@ -218,7 +218,7 @@ def _messages(seen: list[Evidence]) -> str:
             drawn += [figures.cdf(named, f"Latency by {found.factor}, cumulative"),
                       figures.tail(named, f"Latency by {found.factor}, tail")]
         if found.parts.height:
-            drawn.append(figures.attribution_by_level(found.parts, TITLES, found.factor))
+            drawn.append(figures.attribution_by_level(found.parts, metrics.part_titles(), found.factor))
         if drawn:
             sampled = f"; {found.sampled} of them keep a sample of their messages alone" if found.sampled else ""
             parts.append(f"<p>By {markup(found.factor)}, at the reference's levels of the other factors: {found.runs} "
