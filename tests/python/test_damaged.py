@@ -175,34 +175,10 @@ def test_what_is_missing_in_a_file_of_a_recording_is_named(run: Path, name: str,
     one_line(mqttlab("report", run), words)
 
 
-def test_the_kinds_of_columns_are_those_of_the_reference() -> None:
-    page = (ROOT / "docs" / "reference" / "recording.md").read_text(encoding="utf-8")
-    texts: dict[str, set[str]] = {}
-    flags: dict[str, set[str]] = {}
-    numbers: dict[str, set[str]] = {}
-    for part in page.split("\n### ")[1:]:
-        rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", part, re.MULTILINE)
-        if rows:
-            table = part.splitlines()[0].strip()
-            texts[table] = {name for name, kind in rows if kind == "text"}
-            flags[table] = {name for name, kind in rows if kind == "bool"}
-            numbers[table] = {name for name, _ in rows} - texts[table] - flags[table]
-    assert {table: names for table, names in texts.items() if names} == recorded.TEXTS
-    assert {table: names for table, names in flags.items() if names} == recorded.FLAGS
-    assert numbers == recorded.NUMBERS
-
-
-def test_the_columns_without_fractions_and_those_that_may_be_empty_are_those_of_the_reference() -> None:
-    page = (ROOT / "docs" / "reference" / "recording.md").read_text(encoding="utf-8")
-    fractions: dict[str, set[str]] = {}
-    optional: dict[str, set[str]] = {}
-    for part in page.split("\n### ")[1:]:
-        rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \| [^|]*\| ([^|]*?) ?\|", part, re.MULTILINE)
-        table = part.splitlines()[0].strip()
-        fractions[table] = {name for name, kind, _ in rows if kind == "f64"}
-        optional[table] = {name for name, _, empty in rows if empty == "may be"}
-    assert {table: names for table, names in fractions.items() if names} == recorded.FRACTIONS
-    assert {table: names for table, names in optional.items() if names} == recorded.OPTIONAL
+def test_the_columns_of_every_table_are_those_that_the_engine_declares(run: Path) -> None:
+    written = {path.stem: dict(pl.read_parquet_schema(path)) for path in run.glob("*.parquet")}
+    assert len(written) > 15
+    assert written == {table: recorded.schema_of(table) for table in written}
 
 
 @pytest.mark.parametrize("table", ["slices", "messages", "legs", "attribution", "link_sums", "clients"])
