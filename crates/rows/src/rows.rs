@@ -5,10 +5,11 @@
 //! that the simulator, the live run and an import cannot differ in it. Clients, hosts, links and topics are
 //! indices into the [`Layout`](crate::Layout).
 
-use mqttlab_units::{Duration, GeoPoint, Instant};
+use mqttlab_net::Cause;
+use mqttlab_units::{Duration, GeoPoint, Instant, words};
 
 use crate::packet_protocol::PacketProtocol;
-use crate::record::{record, words};
+use crate::record::{fields_of_words, record};
 
 record! {
     /// A message that was handed to its publisher's session. A second row with the same publisher and sequence
@@ -421,7 +422,7 @@ record! {
         /// What became of it.
         pub fate: FrameFate,
         /// Why, where the fate is not that it was delivered.
-        pub cause: Cause,
+        pub cause: Option<Cause>,
         /// For a segment with data, SYN or FIN: 0, or which of its sender's repetitions on this connection it is.
         pub repetition: Option<u32>,
     }
@@ -448,51 +449,6 @@ words! {
         Corrupted = "corrupted",
         /// It is a copy which the link made of another frame, and it arrived.
         Duplicated = "duplicated",
-    }
-}
-
-words! {
-    /// Why a frame was dropped or damaged.
-    pub enum Cause {
-        /// Nothing happened to it.
-        None = "",
-        /// The link's queue was full.
-        QueueFull = "queue_full",
-        /// Independent random loss.
-        RandomLoss = "random_loss",
-        /// The channel was in its bad state.
-        BurstLoss = "burst_loss",
-        /// At least one of its bits was damaged.
-        BitError = "bit_error",
-        /// The last permitted retry failed.
-        RetryLimit = "retry_limit",
-        /// The receiver is out of reach.
-        Unreachable = "unreachable",
-        /// The link was down.
-        LinkDown = "link_down",
-        /// A translator of addresses had forgotten the connection.
-        NatForgot = "nat_forgot",
-        /// CoDel dropped it: frames stayed in the queue for too long.
-        Codel = "codel",
-        /// It exceeded a policer's rate and burst.
-        Policer = "policer",
-    }
-}
-
-impl From<mqttlab_net::Cause> for Cause {
-    fn from(cause: mqttlab_net::Cause) -> Cause {
-        match cause {
-            mqttlab_net::Cause::QueueFull => Cause::QueueFull,
-            mqttlab_net::Cause::RandomLoss => Cause::RandomLoss,
-            mqttlab_net::Cause::BurstLoss => Cause::BurstLoss,
-            mqttlab_net::Cause::BitError => Cause::BitError,
-            mqttlab_net::Cause::RetryLimit => Cause::RetryLimit,
-            mqttlab_net::Cause::Unreachable => Cause::Unreachable,
-            mqttlab_net::Cause::LinkDown => Cause::LinkDown,
-            mqttlab_net::Cause::NatForgot => Cause::NatForgot,
-            mqttlab_net::Cause::Codel => Cause::Codel,
-            mqttlab_net::Cause::Policer => Cause::Policer,
-        }
     }
 }
 
@@ -693,4 +649,9 @@ impl PositionSample {
             altitude_mm: place.altitude_mm,
         }
     }
+}
+
+fields_of_words! {
+    PayloadSource, Identified, EventKind, Process, Direction, FrameFate, MessageFate, LossCause, Phase, SeenBy, Towards, End,
+    PositionSource,
 }

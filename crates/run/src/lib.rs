@@ -25,7 +25,7 @@ mod validity;
 pub use announcer::{Announcer, Warnings};
 pub use conductor::{FAREWELL, NOTICE, RunConductor, RunStage, RunStanding, SETTLE, Schedule};
 pub use figures::{
-    Figures, GroupFigures, LINKS_MAX, LinkDrops, LinkFigures, MESSAGES_MAX, MessageFigures, RecentLatency,
+    Figures, GroupFigures, LINKS_MAX, LinkFigures, MESSAGES_MAX, MessageFigures, RecentLatency,
     ServerFigures, Watched,
 };
 pub use holds::Holds;

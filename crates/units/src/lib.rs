@@ -1,5 +1,5 @@
-//! Quantities: instants, durations, bytes, bit rates, ratios, places, sets of positions, and random streams derived by
-//! name.
+//! Quantities: instants, durations, bytes, bit rates, ratios, places, sets of positions, random streams derived by
+//! name, and words.
 //!
 //! Every other crate speaks in these types, so that a length of time can never be added to a size, and a
 //! probability is a fraction of integers that two languages print alike. `k` is 1000 everywhere.
@@ -14,6 +14,7 @@ mod quantity;
 mod range_set;
 mod ratio;
 mod time;
+mod words;
 
 pub use calendar::{rfc3339, unix_ns_of_date};
 pub use dice::{Dice, Seed};
@@ -22,3 +23,4 @@ pub use quantity::{BitRate, Bytes};
 pub use range_set::RangeSet;
 pub use ratio::{Ratio, RatioError};
 pub use time::{Duration, Instant, OptionalInstant};
+pub use words::{Entry, Word};
