@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from mqttlab.plan.events import kinds
 from mqttlab.plurals import counted
 
 # What Polars raises of a damaged file; of some it panics.
@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 def _tables() -> dict[str, dict[str, Column]]:
     """The tables of today's recordings, as the engine declares them (``crates/recording``)."""
-    text = resources.files(__package__).joinpath("tables.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("tables.json").read_text(encoding="utf-8")
     return {table: {name: Column(*column) for name, column in columns.items()}
             for table, columns in json.loads(text).items()}
 
@@ -61,7 +61,7 @@ PLAN = {"name": str, "groups": [{"name": str, "count": int}], "hosts": [{"name":
 EVENT = {"at_ns": int, "name": str, "change": {"kind": str}}
 TRACE = {"name": str, "links": [str], "begins_at_ns": int, "course": {"kind": str}}
 # What an event acts on, and how a plan has that.
-TARGETS: dict[str, Any] = {"links": [str], "server": str, "clients": [int]}
+TARGETS: dict[str, Any] = {"links": [str], "medium": str, "server": str, "clients": [int]}
 
 
 def schema_of(table: str, names: Iterable[str] = ()) -> dict[str, pl.DataType]:
@@ -141,8 +141,8 @@ def _events_wrong(events: Any) -> str | None:
             return f"`events[{place}]` acts on nothing"
         if problem := unlike(event, {target: TARGETS[target]}):
             return f"`events[{place}]`: {problem}"
-        if target == "links" and event["change"]["kind"] not in ("down", "up", "spec"):
-            return f"`events[{place}]` changes links in an unknown way"
+        if (target, event["change"]["kind"]) not in kinds():
+            return f"`events[{place}]` has an unknown change"
     return None
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from commands import Done, mqttlab
 from mqttlab import metrics, recorded
+from mqttlab.plan.events import TARGETS
 from mqttlab.recording import TABLES, Recording, RecordingError
 from unchecked import without_checks
 
@@ -173,6 +174,24 @@ def test_what_is_missing_in_a_file_of_a_recording_is_named(run: Path, name: str,
     (run / name).write_text(json.dumps(value), encoding="utf-8")
     without_checks(run)
     one_line(mqttlab("report", run), words)
+
+
+@pytest.mark.parametrize(("event", "problem"), [
+    ({"medium": "wifi", "change": {"kind": "stations_off", "stations": [0]}}, None),
+    ({"server": "broker", "change": {"kind": "stop", "persistence": True}}, None),
+    ({"medium": "wifi", "change": {"kind": "down"}}, "`events[0]` has an unknown change"),
+    ({"clients": [0], "change": {"kind": "dance"}}, "`events[0]` has an unknown change"),
+    ({"change": {"kind": "stop"}}, "`events[0]` acts on nothing"),
+])
+def test_events_of_every_kind_are_no_damage_and_others_are_named(
+    run: Path, event: dict[str, object], problem: str | None,
+) -> None:
+    path = run / "plan.json"
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**plan, "events": [{"at_ns": 0, "name": "x", **event}]}), encoding="utf-8")
+    without_checks(run)
+    assert Recording.open(run).damage() == (problem and f"{path} is damaged: {problem}")
+    assert set(recorded.TARGETS) == set(TARGETS)
 
 
 def test_the_columns_of_every_table_are_those_that_the_engine_declares(run: Path) -> None:

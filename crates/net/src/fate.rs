@@ -35,10 +35,10 @@ pub struct Delivery {
 }
 
 words! {
-    /// Why a frame was dropped or damaged.
+    /// Why a frame was dropped or damaged. What `refused_by` names lies before the transmitter: the frame did not use the link.
     pub enum Cause {
         /// The link's queue was full.
-        QueueFull = "queue_full" { frame: "its queue was full" },
+        QueueFull = "queue_full" { frame: "its queue was full", refused_by: "queue" },
         /// Independent random loss.
         RandomLoss = "random_loss" { frame: "random loss" },
         /// The channel was in its bad state.
@@ -54,9 +54,9 @@ words! {
         /// A translator of addresses had forgotten the connection.
         NatForgot = "nat_forgot" { frame: "the NAT had forgotten the connection" },
         /// CoDel dropped it: frames stayed in the queue for too long.
-        Codel = "codel" { frame: "CoDel kept its queue short" },
+        Codel = "codel" { frame: "CoDel kept its queue short", refused_by: "queue" },
         /// It exceeded the policer's rate and burst.
-        Policer = "policer" { frame: "it exceeded the policer's rate" },
+        Policer = "policer" { frame: "it exceeded the policer's rate", refused_by: "policer" },
     }
 }
 

@@ -13,6 +13,7 @@
 //!
 //! What it does not hold: events before publishing begins. How long clients take to connect is measured, not planned.
 
+mod kinds;
 mod published;
 mod subscribed;
 
@@ -29,6 +30,7 @@ use crate::error::{PlanError, require};
 use crate::topic::TopicPattern;
 use crate::{Backend, NetworkKind, Plan};
 
+pub use kinds::ChangeKind;
 pub use published::PublishingChanges;
 pub use subscribed::{ChangedReceiver, SubscriptionChange, SubscriptionChanges};
 
@@ -265,42 +267,6 @@ impl Event {
             Event::Clients(event) => &event.ends,
         }
     }
-
-    /// Its change in a word, such as `link_down` or `server_kill`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Event::Links(event) => match event.change {
-                LinkChange::Down { .. } => "link_down",
-                LinkChange::Up => "link_up",
-                LinkChange::Spec { .. } => "link_change",
-            },
-            Event::Medium(event) => match event.change {
-                MediumChange::InterfererOn { .. } => "interferer_on",
-                MediumChange::InterfererOff { .. } => "interferer_off",
-                MediumChange::StationsOff { .. } => "stations_off",
-                MediumChange::StationsOn { .. } => "stations_on",
-                MediumChange::StationMoved { .. } => "station_moved",
-            },
-            Event::Server(event) => match event.change.kind {
-                ServerChangeKind::Stop => "server_stop",
-                ServerChangeKind::Kill => "server_kill",
-                ServerChangeKind::Pause => "server_pause",
-                ServerChangeKind::Continue => "server_continue",
-                ServerChangeKind::Start => "server_start",
-            },
-            Event::Clients(event) => match event.change {
-                ClientsChange::Disconnect => "clients_disconnect",
-                ClientsChange::Vanish => "clients_vanish",
-                ClientsChange::Return => "clients_return",
-                ClientsChange::StopReading => "clients_stop_reading",
-                ClientsChange::ContinueReading => "clients_continue_reading",
-                ClientsChange::Subscribe { .. } => "clients_subscribe",
-                ClientsChange::Unsubscribe { .. } => "clients_unsubscribe",
-                ClientsChange::Publish { .. } => "clients_publish",
-                ClientsChange::Burst { .. } => "clients_burst",
-            },
-        }
-    }
 }
 
 /// By the field that names what it acts on, so that the message for a wrong event is about one kind of event.
@@ -332,7 +298,9 @@ impl Plan {
         check_one(self, event, &links_of(self), place)?;
         let fixed =
             "cannot be fired by hand: what clients subscribe to and publish is fixed when a run begins";
-        require(!FIXED.contains(&event.kind()), place, || format!("is `{}`, which {fixed}", event.kind()))?;
+        require(!event.kind().is_fixed(), place, || {
+            format!("is `{}`, which {fixed}", event.kind().as_str())
+        })?;
         let refused = is_not_performed(self, event);
         require(refused.is_none(), place, || refused.unwrap_or_default())
     }
@@ -506,19 +474,10 @@ fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
     {
         return Some(format!("is an event of `{}`, which somebody else runs", event.server));
     }
-    if let Event::Clients(event) = event
-        && let Some(refused) = cannot_change_clients(plan, event)
-    {
-        return Some(refused);
+    match event {
+        Event::Clients(event) => cannot_change_clients(plan, event),
+        Event::Links(_) | Event::Medium(_) | Event::Server(_) => None,
     }
-    let backend = if plan.backend == Backend::Live { "live testbed" } else { "simulator" };
-    (!PERFORMED.contains(&event.kind()))
-        .then(|| format!("is `{}`, which the {backend} does not perform yet", event.kind()))
-}
-
-/// The kinds of events that each backend performs, as the schema has them.
-pub(crate) fn performed() -> serde_json::Value {
-    serde_json::json!({ "live": PERFORMED, "sim": PERFORMED })
 }
 
 /// Why a plan's backend cannot do this to clients, where they are what they are.
@@ -554,32 +513,5 @@ fn cannot_change_clients(plan: &Plan, event: &ClientsEvent) -> Option<String> {
     None
 }
 
-/// Of these, the kinds that a plan alone can have: receivers and due times follow from them before a run begins.
-const FIXED: &[&str] = &["clients_subscribe", "clients_unsubscribe", "clients_publish", "clients_burst"];
-/// The kinds of events that both backends perform.
-const PERFORMED: &[&str] = &[
-    "link_down",
-    "link_up",
-    "link_change",
-    "interferer_on",
-    "interferer_off",
-    "stations_off",
-    "stations_on",
-    "station_moved",
-    "server_stop",
-    "server_kill",
-    "server_pause",
-    "server_continue",
-    "server_start",
-    "clients_disconnect",
-    "clients_vanish",
-    "clients_return",
-    "clients_stop_reading",
-    "clients_continue_reading",
-    "clients_subscribe",
-    "clients_unsubscribe",
-    "clients_publish",
-    "clients_burst",
-];
 /// Each is an entry of the agenda, and a row.
 const EVENTS_MAX: u64 = 100_000;

@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use expect_test::expect_file;
-use mqttlab_recording::{Column, DERIVED_TABLES, Description, SCHEMA_VERSION, TABLES};
+use mqttlab_recording::{
+    Cause, Column, DERIVED_TABLES, Description, EventKind, LossCause, MessageFate, SCHEMA_VERSION, TABLES,
+};
+use mqttlab_rows::Word;
 use serde_json::json;
 
 /// `UPDATE_EXPECT=1 cargo test -p mqttlab-recording` writes the tables into the page, and into what Python reads.
@@ -21,6 +24,24 @@ fn python_reads_the_same_tables() {
     let text = format!("{{\n{}\n}}\n", tables.join(",\n"));
     serde_json::from_str::<serde_json::Value>(&text).expect("names and kinds are JSON");
     expect_file!["../../../../python/mqttlab/tables.json"].assert_eq(&text);
+}
+
+#[test]
+fn the_reference_has_every_word_of_fates_causes_and_events() {
+    let page = include_str!("../../../../docs/reference/recording.md");
+    let fates = page.split("\n## ").find(|part| part.starts_with("Fates\n")).expect("a heading");
+    let cause = TABLES.iter().filter(|table| table.name == "packets").flat_map(|table| table.columns);
+    let cause = cause.filter(|column| column.name == "cause").map(|column| column.meaning).next().unwrap();
+    let places: [(&[&str], &str); 4] = [
+        (MessageFate::WORDS, fates),
+        (LossCause::WORDS, fates),
+        (Cause::WORDS, cause),
+        (EventKind::WORDS, page),
+    ];
+    for (words, text) in places {
+        let missing: Vec<_> = words.iter().filter(|word| !text.contains(&format!("`{word}`"))).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }
 
 /// A table's columns by name, a line each: kind, unit, and whether a row may leave it empty.
