@@ -10,10 +10,11 @@ use std::collections::VecDeque;
 
 use mqttlab_net::{Drops, LinkTraffic};
 use mqttlab_rows::Received;
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::{Duration, Histogram, Instant};
 use serde::{Deserialize, Serialize};
 
-use crate::sketch::Sketch;
+/// Latencies counted by size: enough to draw how they are distributed while a run goes on. The recording has them.
+pub type Sketch = Histogram<4>;
 
 /// The figures of one progress line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -248,10 +249,10 @@ impl RecentLatencies {
         RecentLatency {
             since_ns: self.since.as_ns(),
             count: all.len(),
-            p50_ns: all.percentile_ns(50.0),
-            p90_ns: all.percentile_ns(90.0),
-            p99_ns: all.percentile_ns(99.0),
-            buckets: all.buckets(),
+            p50_ns: all.percentile(50.0),
+            p90_ns: all.percentile(90.0),
+            p99_ns: all.percentile(99.0),
+            buckets: all.ranges().map(|(_, end, count)| (end, count)).collect(),
         }
     }
 }
@@ -335,7 +336,7 @@ mod tests {
         let at = |line: u64| Instant::ZERO + Duration::from_ms(250 * line);
         for line in 1..=25 {
             let mut sketch = Sketch::default();
-            sketch.count(Duration::from_ms(line), 1);
+            sketch.count(Duration::from_ms(line).as_ns(), 1);
             recent.add(at(line), sketch);
         }
         let told = recent.snapshot();
