@@ -453,21 +453,21 @@ words! {
 }
 
 words! {
-    /// What became of a message at one receiver.
+    /// What became of a message at one receiver. Those whose `counts` is `expected` are what a receiver should have had.
     pub enum MessageFate {
         /// It arrived.
-        Delivered = "delivered",
+        Delivered = "delivered" { counts: "expected" },
         /// It arrived, and had arrived before.
         Duplicate = "duplicate",
         /// It arrived from the broker's store, because its receiver subscribed: a copy of what was published before.
         Retained = "retained",
         /// It was sent and will not arrive: it was dropped, or the session that owed it ended, or a later message of
         /// the same publisher, topic and QoS arrived (MQTT 5 §4.6).
-        Lost = "lost",
+        Lost = "lost" { counts: "expected" },
         /// It was sent, and had neither arrived nor been lost when the recording ended.
-        UnderWay = "under_way" { absent: "still under way" },
+        UnderWay = "under_way" { counts: "expected", absent: "still under way" },
         /// It was sent, and the evidence does not show what became of it.
-        Unknown = "unknown" { absent: "of unknown fate" },
+        Unknown = "unknown" { counts: "expected", absent: "of unknown fate" },
         /// It was offered and not sent.
         Unsent = "unsent",
         /// It was sent, and nobody subscribes to its topic.
