@@ -7,189 +7,43 @@ nowhere (:func:`damage`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
+from mqttlab.plan.events import kinds
 from mqttlab.plurals import counted
 
 # What Polars raises of a damaged file; of some it panics.
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-# Columns that hold words, yes or no, and numbers. A test holds them to the docs.
-TEXTS = {table: frozenset(names.split()) for table, names in {
-    "messages": "topic fate cause phase identified",
-    "packets": "direction fate cause sack mqtt marks",
-    "control_packets": "seen_by transport protocol direction kind topic",
-    "network_metrics": "scope direction metric",
-    "events": "kind detail",
-    "resources": "process",
-    "clients": "name group host",
-    "tcp_state": "end",
-    "positions": "source",
-    "payloads": "source",
-    "message_sums": "publisher_group subscriber_group phase fate cause",
-    "latency_sums": "quantity",
-    "attribution": "seen_by unattributed",
-    "legs": "topic",
-    "holds": "part",
-    "named_packets": "identified",
-    "frame_sums": "scope group direction",
-    "link_sums": "drops_by_cause",
-    "slices": "direction",
-    "round_trips": "towards",
-    "sent_again": "sent_again",
-    "carriers": "direction",
-    "group_frames": "group",
-    "packet_sums": "direction kind",
-    "topic_sums": "topic",
-}.items()}
-FLAGS = {table: frozenset(names.split()) for table, names in {
-    "messages": "retain retained dup out_of_order late",
-    "control_packets": "dup retain",
-    "legs": "relayed at_sender at_broker",
-}.items()}
-NUMBERS = {table: frozenset(names.split()) for table, names in {
-    "messages":
-        "publisher sequence publication subscriber qos qos_delivered payload_bytes intended_ns sent_ns "
-        "written_ns acknowledged_ns received_ns latency_ns",
-    "packets":
-        "link hop hops frame from_host to_host entered_ns start_ns sent_ns delivered_ns frame_bytes ip_bytes "
-        "protocol source_port destination_port connection seq ack flags window payload_bytes tsval tsecr "
-        "stream_offset ack_rtt_ns repetition ecn",
-    "control_packets":
-        "connection client qos packet_id reason publisher sequence stream_start stream_end fixed_header_bytes "
-        "topic_bytes packet_id_bytes property_bytes payload_bytes first_sent_ns complete_ns segments "
-        "written_ns read_ns",
-    "network_metrics": "connection client value",
-    "events": "at_ns client took_ns",
-    "resources":
-        "at_ns cpu_user_s cpu_system_s rss_bytes switches_voluntary switches_involuntary pressure_cpu_us "
-        "pressure_memory_us pressure_io_us run_queue_s faults_minor faults_major steal_s server",
-    "clients":
-        "client connect_ns suback_ns sent unsent acknowledged acknowledged_mean_ns delivered lost under_way "
-        "unknown duplicates out_of_order late foreign disconnects reconnects",
-    "tcp_state":
-        "at_ns client connection rto_ns srtt_ns congestion_window_bytes slow_start_threshold_bytes "
-        "unsent_bytes unacknowledged_bytes",
-    "positions": "at_ns client host link x_m y_m longitude_deg latitude_deg altitude_m",
-    "payloads": "received_ns subscriber publisher sequence start_bytes kept_bytes",
-    "message_sums":
-        "publication qos count messages messages_first payload_bytes out_of_order late received received_bytes "
-        "written_bytes written_first_bytes wanted intended_first_ns intended_last_ns received_last_ns age_mean_ns "
-        "latencies latency_sum_ns latency_deviation_ns latency_least_ns latency_most_ns acknowledged",
-    "latency_sums": "sum from_ns to_ns count",
-    "attribution":
-        "row schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns "
-        "queue_to_broker_ns wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns "
-        "undivided_ns broker_ns broker_window_ns broker_nagle_ns broker_socket_ns queue_to_subscriber_ns "
-        "wire_to_subscriber_ns retransmission_to_subscriber_ns release_ns delivery_ns sender_unconnected_ns "
-        "link_down_ns nat_forgot_ns broker_paused_ns subscriber_unconnected_ns reader_stopped_ns adjusted_ns legs",
-    "holds": "leg from_ns until_ns",
-    "legs":
-        "before up_client begins_ns handed_ns up_packet up_connection up_packet_id up_first_sent_ns "
-        "up_ready_ns up_written_ns up_window_ns up_window_packet up_nagle_until_ns up_socket_until_ns "
-        "up_held_until_ns up_release_frame up_tried_ns up_resumed_ns up_tail_nagle_until_ns "
-        "up_tail_socket_until_ns up_tail_held_until_ns up_tail_release_frame up_frame up_went_ns "
-        "up_started_ns up_arrived_ns up_complete_ns up_release_packet up_release_ns ingress_ns down_packet "
-        "down_connection down_packet_id down_first_sent_ns down_ready_ns down_window_ns down_window_packet "
-        "down_nagle_until_ns down_socket_until_ns down_held_until_ns down_release_frame down_tried_ns "
-        "down_resumed_ns down_tail_nagle_until_ns down_tail_socket_until_ns down_tail_held_until_ns "
-        "down_tail_release_frame down_frame down_went_ns down_started_ns down_arrived_ns down_complete_ns "
-        "down_read_ns down_release_packet down_release_ns handed_on_ns sn_up_packet sn_up_ready_ns "
-        "sn_up_sleep_from_ns sn_up_sleep_until_ns sn_up_register_from_ns sn_up_register_until_ns "
-        "sn_up_tried_ns sn_up_first_sent_ns sn_up_frame sn_up_went_ns sn_up_started_ns sn_up_complete_ns "
-        "sn_down_packet sn_down_sleep_from_ns sn_down_sleep_until_ns sn_down_register_from_ns "
-        "sn_down_register_until_ns sn_down_tried_ns sn_down_first_sent_ns sn_down_frame sn_down_went_ns "
-        "sn_down_started_ns sn_down_complete_ns sn_down_release_packet sn_down_release_ns qos",
-    "named_packets": "packet publisher sequence",
-    "frame_sums":
-        "connection client link frames bytes ip_bytes tcp_payload_bytes sent_bytes first_ns last_ns "
-        "frame_bytes_min frame_bytes_max publish_segments publish_frame_bytes publish_frame_bytes_min "
-        "publish_frame_bytes_max connections resets window_reductions segments_with_payload segments_with_data "
-        "retransmissions retransmissions_fast retransmissions_timer_or_probe retransmissions_spurious "
-        "retransmissions_unknown tcp_analysis_retransmissions tcp_analysis_fast_retransmissions "
-        "tcp_analysis_spurious_retransmissions "
-        "tcp_analysis_out_of_order tcp_analysis_duplicate_acks tcp_analysis_zero_windows mqtt_packets "
-        "publish_packets round_trips rtt_ms_min rtt_ms_mean rtt_ms_p95 rtt_ms_max rto_ms_mean",
-    "link_sums":
-        "link frames bytes frames_delivered frames_dropped frames_marked sent_bytes busy_ns span_ns frames_waited "
-        "wait_ns wait_max_ns rows rows_bytes",
-    "slices": "link at_ns length_ns busy_ns link_bytes frame_bytes ip_bytes payload_bytes mqtt_payload_bytes",
-    "round_trips": "connection client at_ns rtt_ns rto_ms",
-    "sent_again": "frame",
-    "carriers": "packets segments segments_measured",
-    "group_frames": "frames_sent frames_sent_bytes frames_received frames_received_bytes",
-    "packet_sums":
-        "qos segments packets fixed_header_bytes topic_bytes packet_id_bytes property_bytes payload_bytes "
-        "stream_bytes",
-    "topic_sums": "publish_to_broker publish_to_client payload_bytes",
-}.items()}
-# Of these the ones that may be no whole numbers.
-FRACTIONS = {table: frozenset(names.split()) for table, names in {
-    "network_metrics": "value",
-    "resources": "cpu_user_s cpu_system_s run_queue_s steal_s",
-    "clients": "acknowledged_mean_ns",
-    "positions": "x_m y_m longitude_deg latitude_deg altitude_m",
-    "message_sums": "age_mean_ns latency_deviation_ns",
-    "frame_sums": "rtt_ms_min rtt_ms_mean rtt_ms_p95 rtt_ms_max rto_ms_mean",
-    "round_trips": "rto_ms",
-}.items()}
-# Columns in which a row may have nothing.
-OPTIONAL = {table: frozenset(names.split()) for table, names in {
-    "messages":
-        "publisher sequence topic publication subscriber cause qos qos_delivered identified intended_ns sent_ns "
-        "written_ns acknowledged_ns received_ns latency_ns",
-    "packets":
-        "start_ns sent_ns delivered_ns cause source_port destination_port connection seq ack flags window tsval "
-        "tsecr sack stream_offset mqtt marks ack_rtt_ns repetition ecn",
-    "control_packets":
-        "client qos packet_id reason topic publisher sequence first_sent_ns complete_ns segments written_ns "
-        "read_ns",
-    "network_metrics": "connection client direction",
-    "events": "client took_ns detail",
-    "resources": "run_queue_s faults_minor faults_major steal_s server",
-    "clients": "connect_ns suback_ns acknowledged_mean_ns",
-    "tcp_state": "client connection srtt_ns slow_start_threshold_bytes",
-    "positions": "client host link x_m y_m longitude_deg latitude_deg altitude_m",
-    "payloads": "publisher sequence",
-    "message_sums":
-        "publisher_group publication subscriber_group qos cause intended_first_ns intended_last_ns received_last_ns "
-        "age_mean_ns latency_deviation_ns latency_least_ns latency_most_ns",
-    "attribution":
-        "schedule_ns session_ns sleep_ns register_ns sender_nagle_ns sender_socket_ns retry_ns queue_to_broker_ns "
-        "wire_to_broker_ns retransmission_to_broker_ns gateway_ns handshake_ns undivided_ns broker_ns "
-        "broker_window_ns broker_nagle_ns broker_socket_ns queue_to_subscriber_ns wire_to_subscriber_ns "
-        "retransmission_to_subscriber_ns release_ns delivery_ns sender_unconnected_ns link_down_ns nat_forgot_ns "
-        "broker_paused_ns subscriber_unconnected_ns reader_stopped_ns adjusted_ns seen_by unattributed",
-    "legs":
-        "before relayed up_client topic begins_ns handed_ns up_packet up_connection up_packet_id up_first_sent_ns "
-        "up_ready_ns up_written_ns up_window_ns up_window_packet up_nagle_until_ns up_socket_until_ns "
-        "up_held_until_ns up_release_frame up_tried_ns up_resumed_ns up_tail_nagle_until_ns "
-        "up_tail_socket_until_ns up_tail_held_until_ns up_tail_release_frame up_frame up_went_ns up_started_ns "
-        "up_arrived_ns up_complete_ns up_release_packet up_release_ns ingress_ns down_packet down_connection "
-        "down_packet_id down_first_sent_ns down_ready_ns down_window_ns down_window_packet down_nagle_until_ns "
-        "down_socket_until_ns down_held_until_ns down_release_frame down_tried_ns down_resumed_ns "
-        "down_tail_nagle_until_ns down_tail_socket_until_ns down_tail_held_until_ns down_tail_release_frame "
-        "down_frame down_went_ns down_started_ns down_arrived_ns down_complete_ns down_read_ns "
-        "down_release_packet down_release_ns handed_on_ns sn_up_packet sn_up_ready_ns sn_up_sleep_from_ns "
-        "sn_up_sleep_until_ns sn_up_register_from_ns sn_up_register_until_ns sn_up_tried_ns sn_up_first_sent_ns "
-        "sn_up_frame sn_up_went_ns sn_up_started_ns sn_up_complete_ns sn_down_packet sn_down_sleep_from_ns "
-        "sn_down_sleep_until_ns sn_down_register_from_ns sn_down_register_until_ns sn_down_tried_ns "
-        "sn_down_first_sent_ns sn_down_frame sn_down_went_ns sn_down_started_ns sn_down_complete_ns "
-        "sn_down_release_packet sn_down_release_ns qos",
-    "frame_sums":
-        "connection client link group direction frame_bytes_min frame_bytes_max publish_frame_bytes_min "
-        "publish_frame_bytes_max segments_with_data retransmissions retransmissions_fast "
-        "retransmissions_timer_or_probe retransmissions_spurious retransmissions_unknown rtt_ms_min rtt_ms_mean "
-        "rtt_ms_p95 rtt_ms_max rto_ms_mean",
-    "link_sums": "busy_ns wait_max_ns drops_by_cause",
-    "round_trips": "client",
-    "carriers": "direction",
-    "packet_sums": "qos",
-    "topic_sums": "topic",
-}.items()}
+
+
+class Column(NamedTuple):
+    """What a column holds."""
+
+    kind: str
+    """``text``, ``bool``, ``f64`` or whole numbers: ``u8``, ``u16``, ``u32``, ``i64``."""
+    unit: str
+    """Of its numbers; empty where they have none."""
+    may_be_empty: bool
+    """Whether a row may have nothing in it."""
+
+
+def _tables() -> dict[str, dict[str, Column]]:
+    """The tables of today's recordings, as the engine declares them (``crates/recording``)."""
+    text = Path(__file__).with_name("tables.json").read_text(encoding="utf-8")
+    return {table: {name: Column(*column) for name, column in columns.items()}
+            for table, columns in json.loads(text).items()}
+
+
+COLUMNS = _tables()
+"""The columns of each table, by name."""
+_TYPES: dict[str, pl.DataType] = {
+    "text": pl.String(), "bool": pl.Boolean(), "f64": pl.Float64(), "u8": pl.UInt8(), "u16": pl.UInt16(),
+    "u32": pl.UInt32(), "i64": pl.Int64()}
 # Columns that number what `layout.json` lists.
 INDICES = {"publisher": "clients", "subscriber": "clients", "client": "clients", "up_client": "clients",
            "link": "links", "from_host": "hosts", "to_host": "hosts"}
@@ -207,24 +61,31 @@ PLAN = {"name": str, "groups": [{"name": str, "count": int}], "hosts": [{"name":
 EVENT = {"at_ns": int, "name": str, "change": {"kind": str}}
 TRACE = {"name": str, "links": [str], "begins_at_ns": int, "course": {"kind": str}}
 # What an event acts on, and how a plan has that.
-TARGETS: dict[str, Any] = {"links": [str], "server": str, "clients": [int]}
+TARGETS: dict[str, Any] = {"links": [str], "medium": str, "server": str, "clients": [int]}
+
+
+def schema_of(table: str, names: Iterable[str] = ()) -> dict[str, pl.DataType]:
+    """The types of a table's columns: of these, or of all."""
+    declared = COLUMNS[table]
+    return {name: _TYPES[declared[name].kind] for name in tuple(names) or declared}
 
 
 def kinds_wrong(table: str, columns: Mapping[str, pl.DataType]) -> str | None:
-    """The first column that holds something else than it should; of tables that are not known nothing is said."""
-    if table not in TEXTS:
-        return None
+    """The first column that holds something else than it should; of tables and columns that are not known nothing is
+    said."""
+    declared = COLUMNS.get(table, {})
     for name, kind in columns.items():
-        if kind == pl.Null:
+        if kind == pl.Null or name not in declared:
             continue
-        if name in TEXTS[table]:
-            right, what = isinstance(kind, (pl.String, pl.Categorical, pl.Enum)), "text"
-        elif name in FLAGS.get(table, ()):
-            right, what = kind == pl.Boolean, "yes or no"
-        elif name in NUMBERS[table] - FRACTIONS.get(table, frozenset()):
-            right, what = kind.is_integer(), "whole numbers"
-        else:
-            right, what = kind.is_numeric(), "numbers"
+        match declared[name].kind:
+            case "text":
+                right, what = isinstance(kind, (pl.String, pl.Categorical, pl.Enum)), "text"
+            case "bool":
+                right, what = kind == pl.Boolean, "yes or no"
+            case "f64":
+                right, what = kind.is_numeric(), "numbers"
+            case _:
+                right, what = kind.is_integer(), "whole numbers"
         if not right:
             return f"its column {name!r} is of the kind {kind}, but must hold {what}"
     return None
@@ -256,10 +117,10 @@ def damage(
         return f"{directory / 'plan.json'} is damaged: {problem}"
     for name, table in tables:
         columns = table.collect_schema().names()
-        expected = TEXTS.get(name, frozenset()) | FLAGS.get(name, frozenset()) | NUMBERS.get(name, frozenset())
-        always = expected - OPTIONAL.get(name, frozenset()) - set(added.get(name, ()))
+        declared = COLUMNS.get(name, {})
+        always = {column for column, of in declared.items() if not of.may_be_empty} - set(added.get(name, ()))
         problem = (
-            next((f"it has no column {column!r}" for column in sorted(expected - set(columns)) if columns), None)
+            next((f"it has no column {column!r}" for column in sorted(declared.keys() - set(columns)) if columns), None)
             or _missing(table.select(sorted(always & set(columns))))
             or _words_wrong(name, table, columns)
             or _numbers_wrong(table, columns, layout))
@@ -280,8 +141,8 @@ def _events_wrong(events: Any) -> str | None:
             return f"`events[{place}]` acts on nothing"
         if problem := unlike(event, {target: TARGETS[target]}):
             return f"`events[{place}]`: {problem}"
-        if target == "links" and event["change"]["kind"] not in ("down", "up", "spec"):
-            return f"`events[{place}]` changes links in an unknown way"
+        if (target, event["change"]["kind"]) not in kinds():
+            return f"`events[{place}]` has an unknown change"
     return None
 
 

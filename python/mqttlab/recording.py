@@ -47,7 +47,7 @@ from mqttlab.files import BY_HAND, json_lines
 from mqttlab.mistaken import did_you_mean, nearest_path, what_it_is
 from mqttlab.plan import StoredPlan, read_plan
 from mqttlab.plan.events import Change, changes
-from mqttlab.recorded import UNREADABLE, damage, first_line, kinds_wrong
+from mqttlab.recorded import UNREADABLE, damage, first_line, kinds_wrong, schema_of
 
 SCHEMA_VERSION = 4
 """The latest version of the recording's schema that this program reads; earlier ones are read as it."""
@@ -60,29 +60,14 @@ SUM_TABLES = ("message_sums", "latency_sums")
 """Tables that only recordings with a sample of the messages have."""
 
 # Columns and tables that came later: empty in older recordings. A test holds this list to docs/reference/recording.md.
-ADDED: dict[str, dict[str, pl.DataType]] = {
-    "messages": {"cause": pl.String(), "publication": pl.UInt16()},
-    "message_sums": {"publication": pl.UInt16()},
-    "packets": {"repetition": pl.UInt32(), "ecn": pl.UInt8()},
-    "control_packets": {"written_ns": pl.Int64(), "read_ns": pl.Int64()},
-    "clients": {"under_way": pl.Int64(), "unknown": pl.Int64()},
-    "resources": {"run_queue_s": pl.Float64(), "faults_minor": pl.Int64(), "faults_major": pl.Int64(),
-                  "steal_s": pl.Float64(), "server": pl.UInt16()},
-    "tcp_state": {"at_ns": pl.Int64(), "client": pl.UInt32(), "connection": pl.UInt32(), "end": pl.String(),
-                  "rto_ns": pl.Int64(), "srtt_ns": pl.Int64(), "congestion_window_bytes": pl.Int64(),
-                  "slow_start_threshold_bytes": pl.Int64(), "unsent_bytes": pl.Int64(),
-                  "unacknowledged_bytes": pl.Int64()},
-    "positions": {"at_ns": pl.Int64(), "client": pl.UInt32(), "host": pl.UInt16(), "source": pl.String(),
-                  "link": pl.UInt16(), "x_m": pl.Float64(), "y_m": pl.Float64(), "longitude_deg": pl.Float64(),
-                  "latitude_deg": pl.Float64(), "altitude_m": pl.Float64()},
-    "payloads": {"received_ns": pl.Int64(), "subscriber": pl.UInt32(), "publisher": pl.UInt32(),
-                 "sequence": pl.UInt32(), "source": pl.String(), "start_bytes": pl.Int64(), "kept_bytes": pl.UInt32()},
-}
+NEW_TABLES = {name: schema_of(name) for name in ("tcp_state", "positions", "payloads")}
+ADDED = NEW_TABLES | {table: schema_of(table, names.split()) for table, names in {
+    "messages": "cause publication", "message_sums": "publication", "packets": "repetition ecn",
+    "control_packets": "written_ns read_ns", "clients": "under_way unknown",
+    "resources": "run_queue_s faults_minor faults_major steal_s server"}.items()}
 
 # Rows of a long column.
 READ_AT_ONCE = 1 << 20
-
-NEW_TABLES = {name: ADDED[name] for name in ("tcp_state", "positions", "payloads")}
 
 # What older recordings do not say, for they have nothing else: their control packets are MQTT's on TCP, in frames.
 IMPLIED: dict[str, dict[str, str]] = {

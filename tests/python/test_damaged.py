@@ -14,6 +14,7 @@ import pytest
 
 from commands import Done, mqttlab
 from mqttlab import metrics, recorded
+from mqttlab.plan.events import TARGETS
 from mqttlab.recording import TABLES, Recording, RecordingError
 from unchecked import without_checks
 
@@ -175,34 +176,28 @@ def test_what_is_missing_in_a_file_of_a_recording_is_named(run: Path, name: str,
     one_line(mqttlab("report", run), words)
 
 
-def test_the_kinds_of_columns_are_those_of_the_reference() -> None:
-    page = (ROOT / "docs" / "reference" / "recording.md").read_text(encoding="utf-8")
-    texts: dict[str, set[str]] = {}
-    flags: dict[str, set[str]] = {}
-    numbers: dict[str, set[str]] = {}
-    for part in page.split("\n### ")[1:]:
-        rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", part, re.MULTILINE)
-        if rows:
-            table = part.splitlines()[0].strip()
-            texts[table] = {name for name, kind in rows if kind == "text"}
-            flags[table] = {name for name, kind in rows if kind == "bool"}
-            numbers[table] = {name for name, _ in rows} - texts[table] - flags[table]
-    assert {table: names for table, names in texts.items() if names} == recorded.TEXTS
-    assert {table: names for table, names in flags.items() if names} == recorded.FLAGS
-    assert numbers == recorded.NUMBERS
+@pytest.mark.parametrize(("event", "problem"), [
+    ({"medium": "wifi", "change": {"kind": "stations_off", "stations": [0]}}, None),
+    ({"server": "broker", "change": {"kind": "stop", "persistence": True}}, None),
+    ({"medium": "wifi", "change": {"kind": "down"}}, "`events[0]` has an unknown change"),
+    ({"clients": [0], "change": {"kind": "dance"}}, "`events[0]` has an unknown change"),
+    ({"change": {"kind": "stop"}}, "`events[0]` acts on nothing"),
+])
+def test_events_of_every_kind_are_no_damage_and_others_are_named(
+    run: Path, event: dict[str, object], problem: str | None,
+) -> None:
+    path = run / "plan.json"
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**plan, "events": [{"at_ns": 0, "name": "x", **event}]}), encoding="utf-8")
+    without_checks(run)
+    assert Recording.open(run).damage() == (problem and f"{path} is damaged: {problem}")
+    assert set(recorded.TARGETS) == set(TARGETS)
 
 
-def test_the_columns_without_fractions_and_those_that_may_be_empty_are_those_of_the_reference() -> None:
-    page = (ROOT / "docs" / "reference" / "recording.md").read_text(encoding="utf-8")
-    fractions: dict[str, set[str]] = {}
-    optional: dict[str, set[str]] = {}
-    for part in page.split("\n### ")[1:]:
-        rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \| [^|]*\| ([^|]*?) ?\|", part, re.MULTILINE)
-        table = part.splitlines()[0].strip()
-        fractions[table] = {name for name, kind, _ in rows if kind == "f64"}
-        optional[table] = {name for name, _, empty in rows if empty == "may be"}
-    assert {table: names for table, names in fractions.items() if names} == recorded.FRACTIONS
-    assert {table: names for table, names in optional.items() if names} == recorded.OPTIONAL
+def test_the_columns_of_every_table_are_those_that_the_engine_declares(run: Path) -> None:
+    written = {path.stem: dict(pl.read_parquet_schema(path)) for path in run.glob("*.parquet")}
+    assert len(written) > 15
+    assert written == {table: recorded.schema_of(table) for table in written}
 
 
 @pytest.mark.parametrize("table", ["slices", "messages", "legs", "attribution", "link_sums", "clients"])

@@ -33,20 +33,21 @@ CRATES = {
     "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "framing"},
     "sim": {"units", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
-    "derived": {"plan", "recording"},
+    "derived": {"units", "plan", "recording"},
     "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "derived", "servers"},
 }
 PURE = ("units", "fields", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "rows", "client", "run")
 # Crates that do neither input nor output.
 HARMLESS = {"base64", "num-bigint", "num-rational", "num-traits", "schemars", "serde", "serde_json", "sha1"}
-# Every room may raise the package's errors, read files, make some that go again, and make the text of others fit to be
-# shown.
+# Every room may raise the package's errors, read files, make some that go again, make the text of others fit to be
+# shown, and know the engine's words.
 EVERYWHERE = {"digits", "errors", "files", "foreign", "mistaken", "plurals", "samples", "scratch", "secrets",
-              "toml_reader", "version"}
+              "toml_reader", "version", "words"}
 # By module or package of python/mqttlab; each has a row.
 PYTHON = {
     "errors": set(),
     "version": set(),
+    "words": set(),
     "files": set(),
     "mistaken": set(),
     "digits": set(),
@@ -73,7 +74,7 @@ PYTHON = {
     "imports": {"engine", "runs"},
     "scrubbing": {"engine", "runs", "scenario", "checks"},
     "checks": set(),
-    "recorded": {"plurals"},
+    "recorded": {"plurals", "plan"},
     "layout": {"recorded"},
     "recording": {"engine", "plan", "checks", "layout", "recorded"},
     "statistics": set(),

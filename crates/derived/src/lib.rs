@@ -30,6 +30,8 @@ mod partitions;
 mod search_hint;
 mod settings;
 mod tallies;
+#[cfg(test)]
+mod words_file;
 
 use std::collections::BTreeMap;
 use std::fs;

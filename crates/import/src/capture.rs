@@ -13,8 +13,8 @@ use mqttlab_capture::{
     TcpHeader, TransportHeader, analysis, dissect_content,
 };
 use mqttlab_recording::{
-    Cause, Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, FrameHeaders, Gap, Layout,
-    PacketRow, Transit,
+    Direction as Way, Ending, EventKind, Frame as FrameRow, FrameFate, FrameHeaders, Gap, Layout, PacketRow,
+    Transit,
 };
 use mqttlab_units::Instant;
 use serde_json::Value;
@@ -327,7 +327,7 @@ impl<'a> Importer<'a> {
             sent: Some(at),
             delivered: Some(at),
             fate: FrameFate::Delivered,
-            cause: Cause::None,
+            cause: None,
             repetition: None,
         };
         place

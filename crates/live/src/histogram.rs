@@ -1,13 +1,14 @@
 //! A histogram of times that several threads fill while another reads it.
 //!
-//! Log-linear: every power of two is cut into 64 equal buckets, so that a quantile is at most 1.6 % above the
-//! value it stands for, from a nanosecond to centuries. Counting is one relaxed atomic addition.
-//! What it does not keep: the values themselves, nor an order among them. The maximum is exact.
+//! Its ranges are those of a [`Histogram`], 64 for each doubling: a quantile is at most 1.6 % above the value it stands for.
+//! Counting is one relaxed atomic addition. The maximum is exact.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use mqttlab_units::Duration;
+use mqttlab_units::{Duration, Histogram};
 use serde_json::{Value, json};
+
+type Ranges = Histogram<6>;
 
 /// Times counted by size.
 pub struct AtomicHistogram {
@@ -18,13 +19,13 @@ pub struct AtomicHistogram {
 /// A histogram as it was at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistogramSnapshot {
-    counts: Vec<u64>,
+    counts: Ranges,
     max_ns: u64,
 }
 
 impl Default for AtomicHistogram {
     fn default() -> Self {
-        let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
+        let buckets = (0..Ranges::RANGES).map(|_| AtomicU64::new(0)).collect();
         AtomicHistogram { buckets, max_ns: AtomicU64::new(0) }
     }
 }
@@ -32,7 +33,7 @@ impl Default for AtomicHistogram {
 impl AtomicHistogram {
     /// Counts one time.
     pub fn count(&self, time: Duration) {
-        self.buckets[bucket(time.as_ns())].fetch_add(1, Relaxed);
+        self.buckets[Ranges::range_of(time.as_ns()) as usize].fetch_add(1, Relaxed);
         // Most values are not a new maximum, and a load costs less than a contended exchange.
         if time.as_ns() > self.max_ns.load(Relaxed) {
             self.max_ns.fetch_max(time.as_ns(), Relaxed);
@@ -41,7 +42,7 @@ impl AtomicHistogram {
 
     /// What was counted so far.
     pub fn snapshot(&self) -> HistogramSnapshot {
-        let counts = self.buckets.iter().map(|bucket| bucket.load(Relaxed)).collect();
+        let counts = Ranges::of_counts(self.buckets.iter().map(|bucket| bucket.load(Relaxed)));
         HistogramSnapshot { counts, max_ns: self.max_ns.load(Relaxed) }
     }
 }
@@ -49,12 +50,12 @@ impl AtomicHistogram {
 impl HistogramSnapshot {
     /// How many times were counted.
     pub fn len(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.len()
     }
 
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.counts.is_empty()
     }
 
     /// The largest time; zero when there is none. Of a difference, the largest since the histogram began.
@@ -65,23 +66,12 @@ impl HistogramSnapshot {
     /// The time that `percent` of all counted times do not exceed, up to 1.6 % too large; `None` when nothing
     /// was counted.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
-        let total = self.len();
-        let rank = ((percent / 100.0 * total as f64).ceil() as u64).clamp(1, total.max(1));
-        let mut seen = 0;
-        for (index, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return Some(Duration::from_ns(upper_bound(index).min(self.max_ns)));
-            }
-        }
-        None
+        self.counts.percentile(percent).map(|end| Duration::from_ns(end.min(self.max_ns)))
     }
 
-    /// The upper bound of each bucket that is not empty, and how many times are in it.
-    pub fn each(&self, mut see: impl FnMut(Duration, u64)) {
-        for (index, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            see(Duration::from_ns(upper_bound(index).min(self.max_ns)), count);
-        }
+    /// The last time of each range that is not empty, and how many times are in it.
+    pub fn ranges(&self) -> impl Iterator<Item = (Duration, u64)> {
+        self.counts.ranges().map(|(_, end, count)| (Duration::from_ns(end.min(self.max_ns)), count))
     }
 
     /// As `run.json` holds it.
@@ -99,39 +89,15 @@ impl HistogramSnapshot {
 
     /// What this and another have counted.
     pub fn and(mut self, other: &HistogramSnapshot) -> HistogramSnapshot {
-        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
-        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
+        self.counts.add(&other.counts);
         self.max_ns = self.max_ns.max(other.max_ns);
         self
     }
 
     /// What was counted after `earlier`, which must be of the same histogram.
     pub fn since(&self, earlier: &HistogramSnapshot) -> HistogramSnapshot {
-        let before = earlier.counts.iter().chain(std::iter::repeat(&0));
-        let counts = self.counts.iter().zip(before).map(|(now, before)| now - before).collect();
-        HistogramSnapshot { counts, max_ns: self.max_ns }
+        HistogramSnapshot { counts: self.counts.since(&earlier.counts), max_ns: self.max_ns }
     }
-}
-
-const SUB_BITS: u32 = 6;
-const SUB: u64 = 1 << SUB_BITS;
-const BUCKETS: usize = ((64 - SUB_BITS + 1) as usize) << SUB_BITS;
-
-fn bucket(ns: u64) -> usize {
-    if ns < SUB {
-        return ns as usize;
-    }
-    let octave = ns.ilog2() - SUB_BITS;
-    (((u64::from(octave) + 1) << SUB_BITS) + ((ns >> octave) - SUB)) as usize
-}
-
-fn upper_bound(bucket: usize) -> u64 {
-    let (octave, sub) = ((bucket as u64) >> SUB_BITS, (bucket as u64) & (SUB - 1));
-    if octave == 0 {
-        return sub;
-    }
-    let width = 1u64 << (octave - 1);
-    ((SUB + sub) << (octave - 1)).saturating_add(width - 1)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What became of a frame.
 
-use mqttlab_units::Instant;
+use mqttlab_units::{Instant, words};
 
 /// What became of a frame on one link.
 #[must_use]
@@ -34,29 +34,30 @@ pub struct Delivery {
     pub is_marked: bool,
 }
 
-/// Why a frame was dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// The queue was full.
-    QueueFull,
-    /// Independent loss.
-    RandomLoss,
-    /// The channel was in its bad state.
-    BurstLoss,
-    /// At least one of its bits was damaged on the way.
-    BitError,
-    /// The last permitted attempt failed: nobody acknowledged.
-    RetryLimit,
-    /// The last permitted attempt failed, and the receiver was out of reach.
-    Unreachable,
-    /// CoDel dropped it: frames stayed in the queue for too long.
-    Codel,
-    /// The link was down, or went down while the frame was being sent.
-    LinkDown,
-    /// A translator of addresses had forgotten the connection.
-    NatForgot,
-    /// It exceeded the policer's rate and burst.
-    Policer,
+words! {
+    /// Why a frame was dropped or damaged. What `refused_by` names lies before the transmitter: the frame did not use the link.
+    pub enum Cause {
+        /// The link's queue was full.
+        QueueFull = "queue_full" { frame: "its queue was full", refused_by: "queue" },
+        /// Independent random loss.
+        RandomLoss = "random_loss" { frame: "random loss" },
+        /// The channel was in its bad state.
+        BurstLoss = "burst_loss" { frame: "burst loss" },
+        /// At least one of its bits was damaged on the way.
+        BitError = "bit_error" { frame: "bit error" },
+        /// The last permitted attempt failed: nobody acknowledged.
+        RetryLimit = "retry_limit" { frame: "the last retry failed" },
+        /// The last permitted attempt failed, and the receiver was out of reach.
+        Unreachable = "unreachable" { frame: "out of reach" },
+        /// The link was down, or went down while the frame was being sent.
+        LinkDown = "link_down" { frame: "the link was down" },
+        /// A translator of addresses had forgotten the connection.
+        NatForgot = "nat_forgot" { frame: "the NAT had forgotten the connection" },
+        /// CoDel dropped it: frames stayed in the queue for too long.
+        Codel = "codel" { frame: "CoDel kept its queue short", refused_by: "queue" },
+        /// It exceeded the policer's rate and burst.
+        Policer = "policer" { frame: "it exceeded the policer's rate", refused_by: "policer" },
+    }
 }
 
 impl Fate {

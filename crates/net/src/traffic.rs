@@ -2,6 +2,10 @@
 //!
 //! What it does not know: rates. Whoever looks twice can tell them.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::fate::Cause;
 
 /// What a link, or a medium, has done so far, and what waits there.
@@ -21,72 +25,39 @@ pub struct LinkTraffic {
     pub queue_bytes: u64,
 }
 
-/// Dropped frames by cause.
+/// Dropped frames by cause. As text it has the causes that occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drops {
-    /// The queue was full.
-    pub queue_full: u64,
-    /// Independent loss.
-    pub random_loss: u64,
-    /// The channel was in its bad state.
-    pub burst_loss: u64,
-    /// At least one bit was damaged.
-    pub bit_error: u64,
-    /// The last permitted attempt failed.
-    pub retry_limit: u64,
-    /// The same, and the receiver was out of reach.
-    pub unreachable: u64,
-    /// CoDel dropped it.
-    pub codel: u64,
-    /// The link was down.
-    pub link_down: u64,
-    /// A translator of addresses had forgotten the connection.
-    pub nat_forgot: u64,
-    /// They exceeded a policer.
-    pub policer: u64,
-}
+pub struct Drops([u64; Cause::ALL.len()]);
 
 impl Drops {
     /// So many frames more were dropped for this cause.
     pub fn note(&mut self, cause: Cause, frames: u64) {
-        let count = match cause {
-            Cause::QueueFull => &mut self.queue_full,
-            Cause::RandomLoss => &mut self.random_loss,
-            Cause::BurstLoss => &mut self.burst_loss,
-            Cause::BitError => &mut self.bit_error,
-            Cause::RetryLimit => &mut self.retry_limit,
-            Cause::Unreachable => &mut self.unreachable,
-            Cause::Codel => &mut self.codel,
-            Cause::LinkDown => &mut self.link_down,
-            Cause::NatForgot => &mut self.nat_forgot,
-            Cause::Policer => &mut self.policer,
-        };
-        *count += frames;
+        self.0[cause as usize] += frames;
+    }
+
+    /// Those of one cause.
+    pub fn of(&self, cause: Cause) -> u64 {
+        self.0[cause as usize]
     }
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        let Drops {
-            queue_full,
-            random_loss,
-            burst_loss,
-            bit_error,
-            retry_limit,
-            unreachable,
-            codel,
-            link_down,
-            nat_forgot,
-            policer,
-        } = self;
-        queue_full
-            + random_loss
-            + burst_loss
-            + bit_error
-            + retry_limit
-            + unreachable
-            + codel
-            + link_down
-            + nat_forgot
-            + policer
+        self.0.iter().sum()
+    }
+}
+
+impl Serialize for Drops {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let met = Cause::ALL.iter().map(|&cause| (cause, self.of(cause)));
+        serializer.collect_map(met.filter(|(_, frames)| *frames > 0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Drops {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Drops, D::Error> {
+        let met: BTreeMap<String, u64> = BTreeMap::deserialize(deserializer)?;
+        Ok(Drops(std::array::from_fn(|number| {
+            met.get(Cause::ALL[number].as_str()).copied().unwrap_or_default()
+        })))
     }
 }

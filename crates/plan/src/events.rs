@@ -13,6 +13,7 @@
 //!
 //! What it does not hold: events before publishing begins. How long clients take to connect is measured, not planned.
 
+mod kinds;
 mod published;
 mod subscribed;
 
@@ -29,6 +30,7 @@ use crate::error::{PlanError, require};
 use crate::topic::TopicPattern;
 use crate::{Backend, NetworkKind, Plan};
 
+pub use kinds::ChangeKind;
 pub use published::PublishingChanges;
 pub use subscribed::{ChangedReceiver, SubscriptionChange, SubscriptionChanges};
 
@@ -265,102 +267,6 @@ impl Event {
             Event::Clients(event) => &event.ends,
         }
     }
-
-    /// Its change in a word, such as `link_down` or `server_kill`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Event::Links(event) => match event.change {
-                LinkChange::Down { .. } => "link_down",
-                LinkChange::Up => "link_up",
-                LinkChange::Spec { .. } => "link_change",
-            },
-            Event::Medium(event) => match event.change {
-                MediumChange::InterfererOn { .. } => "interferer_on",
-                MediumChange::InterfererOff { .. } => "interferer_off",
-                MediumChange::StationsOff { .. } => "stations_off",
-                MediumChange::StationsOn { .. } => "stations_on",
-                MediumChange::StationMoved { .. } => "station_moved",
-            },
-            Event::Server(event) => match event.change.kind {
-                ServerChangeKind::Stop => "server_stop",
-                ServerChangeKind::Kill => "server_kill",
-                ServerChangeKind::Pause => "server_pause",
-                ServerChangeKind::Continue => "server_continue",
-                ServerChangeKind::Start => "server_start",
-            },
-            Event::Clients(event) => match event.change {
-                ClientsChange::Disconnect => "clients_disconnect",
-                ClientsChange::Vanish => "clients_vanish",
-                ClientsChange::Return => "clients_return",
-                ClientsChange::StopReading => "clients_stop_reading",
-                ClientsChange::ContinueReading => "clients_continue_reading",
-                ClientsChange::Subscribe { .. } => "clients_subscribe",
-                ClientsChange::Unsubscribe { .. } => "clients_unsubscribe",
-                ClientsChange::Publish { .. } => "clients_publish",
-                ClientsChange::Burst { .. } => "clients_burst",
-            },
-        }
-    }
-}
-
-/// What a kind of event undoes, and whether it lasts until another one undoes it.
-struct Kind {
-    word: &'static str,
-    undoes: &'static [&'static str],
-    lasts: bool,
-    /// Whether a plan alone can have it: receivers and due times follow from it before a run begins.
-    is_fixed: bool,
-}
-
-const fn kind(word: &'static str, undoes: &'static [&'static str], lasts: bool) -> Kind {
-    Kind { word, undoes, lasts, is_fixed: false }
-}
-
-const fn fixed(word: &'static str, undoes: &'static [&'static str], lasts: bool) -> Kind {
-    Kind { word, undoes, lasts, is_fixed: true }
-}
-
-/// All kinds of events. Both backends perform each of them.
-const KINDS: [Kind; 22] = [
-    kind("link_down", &[], true),
-    kind("link_up", &["link_down"], false),
-    // What lies over others is known to the owner of the links' fields.
-    kind("link_change", &[], false),
-    kind("interferer_on", &["interferer_off"], true),
-    kind("interferer_off", &["interferer_on"], true),
-    kind("stations_off", &[], true),
-    kind("stations_on", &["stations_off"], false),
-    kind("station_moved", &[], true),
-    kind("server_stop", &[], true),
-    kind("server_kill", &[], true),
-    kind("server_pause", &[], true),
-    kind("server_continue", &["server_pause"], false),
-    kind("server_start", &["server_stop", "server_kill"], false),
-    kind("clients_disconnect", &[], true),
-    kind("clients_vanish", &[], true),
-    kind("clients_return", &["clients_disconnect", "clients_vanish"], false),
-    kind("clients_stop_reading", &[], true),
-    kind("clients_continue_reading", &["clients_stop_reading"], false),
-    fixed("clients_subscribe", &["clients_unsubscribe"], true),
-    fixed("clients_unsubscribe", &["clients_subscribe"], true),
-    fixed("clients_publish", &[], false),
-    fixed("clients_burst", &[], false),
-];
-
-impl Event {
-    fn of_kind(&self) -> &'static Kind {
-        KINDS.iter().find(|kind| kind.word == self.kind()).expect("each event is of a kind")
-    }
-
-    /// The kinds of events whose changes it undoes, where they act on the same.
-    pub fn undoes(&self) -> &'static [&'static str] {
-        self.of_kind().undoes
-    }
-
-    /// Whether its change lasts until another event undoes it.
-    pub fn is_lasting(&self) -> bool {
-        self.of_kind().lasts
-    }
 }
 
 /// By the field that names what it acts on, so that the message for a wrong event is about one kind of event.
@@ -392,7 +298,9 @@ impl Plan {
         check_one(self, event, &links_of(self), place)?;
         let fixed =
             "cannot be fired by hand: what clients subscribe to and publish is fixed when a run begins";
-        require(!event.of_kind().is_fixed, place, || format!("is `{}`, which {fixed}", event.kind()))?;
+        require(!event.kind().is_fixed(), place, || {
+            format!("is `{}`, which {fixed}", event.kind().as_str())
+        })?;
         let refused = is_not_performed(self, event);
         require(refused.is_none(), place, || refused.unwrap_or_default())
     }
@@ -566,18 +474,10 @@ fn is_not_performed(plan: &Plan, event: &Event) -> Option<String> {
     {
         return Some(format!("is an event of `{}`, which somebody else runs", event.server));
     }
-    if let Event::Clients(event) = event
-        && let Some(refused) = cannot_change_clients(plan, event)
-    {
-        return Some(refused);
+    match event {
+        Event::Clients(event) => cannot_change_clients(plan, event),
+        Event::Links(_) | Event::Medium(_) | Event::Server(_) => None,
     }
-    None
-}
-
-/// The kinds of events that each backend performs, as the schema has them.
-pub(crate) fn performed() -> serde_json::Value {
-    let kinds: Vec<_> = KINDS.iter().map(|kind| kind.word).collect();
-    serde_json::json!({ "live": kinds, "sim": kinds })
 }
 
 /// Why a plan's backend cannot do this to clients, where they are what they are.

@@ -65,7 +65,7 @@ pub use destination::{Destination, Part};
 pub use error::PlanError;
 use error::require;
 pub use events::{
-    ChangedRate, ChangedReceiver, ClientsChange, ClientsEvent, Event, LinksEvent, MediumEvent,
+    ChangeKind, ChangedRate, ChangedReceiver, ClientsChange, ClientsEvent, Event, LinksEvent, MediumEvent,
     PublicationChange, PublishingChanges, ServerChange, ServerChangeKind, ServerEvent, SubscriptionChange,
     SubscriptionChanges,
 };
@@ -441,13 +441,10 @@ impl Plan {
         found
     }
 
-    /// The plan's type as a JSON Schema (draft 2020-12), for who writes plans in another language. `x-performed` has the
-    /// kinds of events that each backend performs.
+    /// The plan's type as a JSON Schema (draft 2020-12), for who writes plans in another language.
     pub fn schema() -> serde_json::Value {
         let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-        let mut schema = settings.into_generator().into_root_schema_for::<Plan>().to_value();
-        schema["x-performed"] = events::performed();
-        schema
+        settings.into_generator().into_root_schema_for::<Plan>().to_value()
     }
 
     /// The plan as it is stored with the run.

@@ -200,7 +200,7 @@ fn frame(number: u32) -> Frame {
         sent: Some(at(1_000)),
         delivered: Some(at(1_001_000)),
         fate: FrameFate::Delivered,
-        cause: mqttlab_recording::Cause::None,
+        cause: None,
         repetition: None,
     }
 }

@@ -45,8 +45,9 @@ table! {
         pub gateway_ns: Option<u64>,
         /// QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.
         pub handshake_ns: Option<u64>,
-        /// From the sender's socket (or the broker, where the way to it is recorded) until the subscriber had read the PUBLISH (or
-        /// until the broker's first byte is seen).
+        /// Network and broker in one, where no frames of a client's connection were recorded: from the sender's socket (or the
+        /// broker, where recorded) until the subscriber's read (or the broker's first byte, where recorded). In captures of others:
+        /// from the PUBLISH that passed to the broker until the one that came back, where the capture was not taken at the broker.
         pub undivided_ns: Option<u64>,
         /// Inside the broker.
         pub broker_ns: Option<u64>,

@@ -9,9 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use mqttlab_rows::{
-    Acknowledged, Cause, Dropped, Event, Frame, Layout, PacketKind, PositionSample, Received, Sent,
-};
+use mqttlab_rows::{Acknowledged, Dropped, Event, Frame, Layout, PacketKind, PositionSample, Received, Sent};
 use mqttlab_units::{Duration, Instant};
 
 use crate::tables::{ControlPacketRow, NetworkMetricRow, PacketRow};
@@ -162,7 +160,7 @@ impl<'a> PacketRow<'a> {
             sent_ns: frame.sent.map(|at| at.as_ns()),
             delivered_ns: frame.delivered.map(|at| at.as_ns()),
             fate: frame.fate,
-            cause: Some(frame.cause).filter(|&cause| cause != Cause::None),
+            cause: frame.cause,
             frame_bytes: frame.frame_bytes,
             ip_bytes: headers.ip_bytes,
             protocol: headers.protocol,

@@ -143,7 +143,7 @@ impl LinkCounts {
         if row.fate == FrameFate::Corrupted {
             otherwise.corrupted += 1;
         } else {
-            *otherwise.dropped.entry(row.cause.unwrap_or(Cause::None).as_str()).or_default() += 1;
+            *otherwise.dropped.entry(row.cause.map_or("", Cause::as_str)).or_default() += 1;
         }
     }
 

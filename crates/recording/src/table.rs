@@ -14,6 +14,7 @@ use std::sync::Arc;
 use mqttlab_rows::{
     Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, SeenBy, Towards, Word,
 };
+use mqttlab_units::Entry;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -158,7 +159,41 @@ macro_rules! cells_of_words {
     )*};
 }
 cells_of_words! {
-    Cause, Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, SeenBy, Towards,
+    Direction, EventKind, FrameFate, Identified, LossCause, MessageFate, Phase, SeenBy, Towards,
+}
+
+impl Cell for Option<Cause> {
+    type Buffer = Codes<CauseInColumn>;
+    const KIND: &'static str = "text";
+    const NULLABLE: bool = true;
+    #[inline]
+    fn set(self, place: usize, buffer: &mut Self::Buffer) {
+        match self {
+            Some(cause) => buffer.codes.set(place, CauseInColumn(cause).code()),
+            None => buffer.codes.absent.set(place),
+        }
+    }
+}
+
+/// A frame's cause in its column. The dictionary begins with an empty word, which no row has: files stay the same byte for
+/// byte as when frames that arrived had a cause of their own.
+#[derive(Clone, Copy)]
+pub(crate) struct CauseInColumn(Cause);
+
+impl Word for CauseInColumn {
+    const WORDS: &'static [&'static str] = &{
+        let mut words = [""; Cause::WORDS.len() + 1];
+        let mut number = 0;
+        while number < Cause::WORDS.len() {
+            words[number + 1] = Cause::WORDS[number];
+            number += 1;
+        }
+        words
+    };
+    const ENTRIES: &'static [Entry] = Cause::ENTRIES;
+    fn code(self) -> u8 {
+        self.0.code() + 1
+    }
 }
 
 /// Declares a table: its row, its columns, and what they mean.

@@ -34,12 +34,14 @@ pub use layout::{
     AsPublished, ChangedReceiver, Client, GivenUp, Layout, Receivers, Session, Share, ShareMember,
     SummaryRule, Topic,
 };
+pub use mqttlab_net::Cause;
+pub use mqttlab_units::Word;
 pub use packet_kind::PacketKind;
 pub use packet_protocol::PacketProtocol;
-pub use record::{Field, Record, Word};
+pub use record::{Field, Record};
 pub use rows::{
-    Acknowledged, Cause, Direction, Dropped, End, Event, EventKind, Frame, FrameFate, Gap, Identified,
-    LossCause, MessageFate, OwnPacket, Payload, PayloadSource, Phase, PositionSample, PositionSource,
-    Process, Received, Resource, SeenBy, Sent, TcpSample, Towards, Unsent,
+    Acknowledged, Direction, Dropped, End, Event, EventKind, Frame, FrameFate, Gap, Identified, LossCause,
+    MessageFate, OwnPacket, Payload, PayloadSource, Phase, PositionSample, PositionSource, Process, Received,
+    Resource, SeenBy, Sent, TcpSample, Towards, Unsent,
 };
 pub use transit::Transit;

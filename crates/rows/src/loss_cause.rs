@@ -1,6 +1,8 @@
 //! What the causes of lost messages have in common, and which of them is that of a datagram.
 
-use crate::rows::{Cause, LossCause};
+use mqttlab_net::Cause;
+
+use crate::rows::LossCause;
 
 impl LossCause {
     /// Of a message whose only datagram a link dropped for this reason, or damaged.
@@ -9,8 +11,7 @@ impl LossCause {
             Cause::QueueFull | Cause::Codel => LossCause::LinkQueueFull,
             Cause::Policer => LossCause::Policer,
             Cause::LinkDown => LossCause::LinkDown,
-            Cause::None
-            | Cause::RandomLoss
+            Cause::RandomLoss
             | Cause::BurstLoss
             | Cause::BitError
             | Cause::RetryLimit

@@ -3,6 +3,7 @@
 //! A record has no padding and no pointers, so that a file of them can be cut to its last whole record by arithmetic
 //! alone. [`record!`](crate::record::record) declares a row once and derives both directions from it.
 
+use mqttlab_net::Cause;
 use mqttlab_units::{Duration, Instant};
 
 /// A value of fixed size inside a record.
@@ -26,14 +27,6 @@ pub trait Record: Sized {
     /// Reads it back. Fields that lie beyond the bytes are absent: new fields come last, so that the records of
     /// an earlier version can be read.
     fn take(bytes: &[u8]) -> Self;
-}
-
-/// A word of a fixed vocabulary.
-pub trait Word: Copy {
-    /// The vocabulary, in the order of the words' numbers.
-    const WORDS: &'static [&'static str];
-    /// The word's place in it.
-    fn code(self) -> u8;
 }
 
 macro_rules! integer_fields {
@@ -212,49 +205,39 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// Declares an enum of words: a small number in a record, a word in a column. New words come last, so that the
-/// numbers in the records of an earlier version keep their meaning.
-macro_rules! words {
-    ($(#[$outer:meta])* pub enum $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name { $($(#[$inner])* $variant,)* }
-
-        impl $name {
-            /// Every value, in the order of their numbers.
-            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
-
-            /// The word that stands in the column.
-            pub const fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $word,)* }
-            }
-        }
-
-        impl $crate::record::Word for $name {
-            const WORDS: &'static [&'static str] = &[$($word,)*];
-            fn code(self) -> u8 {
-                self as u8
-            }
-        }
-
-        impl $crate::record::Field for $name {
+/// A word in a record: its number. A spool is read by the program that wrote it or by a later one, so an unknown number is
+/// damage; the first word is then as good as any other.
+macro_rules! fields_of_words {
+    ($($word:ty),* $(,)?) => {$(
+        impl $crate::record::Field for $word {
             const SIZE: usize = 1;
             fn put(&self, out: &mut Vec<u8>) {
                 out.push(*self as u8);
             }
-            // A spool is read by the program that wrote it or by a later one, so an unknown number is damage;
-            // the first word is then as good as any other.
             fn take(bytes: &[u8]) -> Self {
-                *$name::ALL.get(usize::from(bytes[0])).unwrap_or(&$name::ALL[0])
+                *<$word>::ALL.get(usize::from(bytes[0])).unwrap_or(&<$word>::ALL[0])
             }
             fn absent() -> Self {
-                $name::ALL[0]
+                <$word>::ALL[0]
             }
         }
-    };
+    )*};
 }
-pub(crate) use words;
+pub(crate) use fields_of_words;
+
+/// Counted from 1: nothing happened to most frames, and that is 0.
+impl Field for Option<Cause> {
+    const SIZE: usize = 1;
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(self.map_or(0, |cause| cause as u8 + 1));
+    }
+    fn take(bytes: &[u8]) -> Self {
+        usize::from(bytes[0]).checked_sub(1).and_then(|number| Cause::ALL.get(number)).copied()
+    }
+    fn absent() -> Self {
+        None
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -284,6 +267,20 @@ mod tests {
         assert_eq!(bytes.len(), Everything::SIZE);
         assert_eq!(Everything::SIZE, 1 + 8 + 8 + 4 + 1);
         assert_eq!(Everything::take(&bytes), row);
+    }
+
+    #[test]
+    fn a_cause_is_counted_from_one_and_none_is_zero() {
+        for (number, cause) in [None].into_iter().chain(Cause::ALL.iter().copied().map(Some)).enumerate() {
+            let mut bytes = Vec::new();
+            cause.put(&mut bytes);
+            assert_eq!(
+                (bytes.as_slice(), <Option<Cause> as Field>::take(&bytes)),
+                ([number as u8].as_slice(), cause)
+            );
+        }
+        // Of a later version.
+        assert_eq!(<Option<Cause> as Field>::take(&[u8::MAX]), None);
     }
 
     #[test]

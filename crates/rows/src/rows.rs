@@ -5,10 +5,11 @@
 //! that the simulator, the live run and an import cannot differ in it. Clients, hosts, links and topics are
 //! indices into the [`Layout`](crate::Layout).
 
-use mqttlab_units::{Duration, GeoPoint, Instant};
+use mqttlab_net::Cause;
+use mqttlab_units::{Duration, GeoPoint, Instant, words};
 
 use crate::packet_protocol::PacketProtocol;
-use crate::record::{record, words};
+use crate::record::{fields_of_words, record};
 
 record! {
     /// A message that was handed to its publisher's session. A second row with the same publisher and sequence
@@ -421,7 +422,7 @@ record! {
         /// What became of it.
         pub fate: FrameFate,
         /// Why, where the fate is not that it was delivered.
-        pub cause: Cause,
+        pub cause: Option<Cause>,
         /// For a segment with data, SYN or FIN: 0, or which of its sender's repetitions on this connection it is.
         pub repetition: Option<u32>,
     }
@@ -452,76 +453,31 @@ words! {
 }
 
 words! {
-    /// Why a frame was dropped or damaged.
-    pub enum Cause {
-        /// Nothing happened to it.
-        None = "",
-        /// The link's queue was full.
-        QueueFull = "queue_full",
-        /// Independent random loss.
-        RandomLoss = "random_loss",
-        /// The channel was in its bad state.
-        BurstLoss = "burst_loss",
-        /// At least one of its bits was damaged.
-        BitError = "bit_error",
-        /// The last permitted retry failed.
-        RetryLimit = "retry_limit",
-        /// The receiver is out of reach.
-        Unreachable = "unreachable",
-        /// The link was down.
-        LinkDown = "link_down",
-        /// A translator of addresses had forgotten the connection.
-        NatForgot = "nat_forgot",
-        /// CoDel dropped it: frames stayed in the queue for too long.
-        Codel = "codel",
-        /// It exceeded a policer's rate and burst.
-        Policer = "policer",
-    }
-}
-
-impl From<mqttlab_net::Cause> for Cause {
-    fn from(cause: mqttlab_net::Cause) -> Cause {
-        match cause {
-            mqttlab_net::Cause::QueueFull => Cause::QueueFull,
-            mqttlab_net::Cause::RandomLoss => Cause::RandomLoss,
-            mqttlab_net::Cause::BurstLoss => Cause::BurstLoss,
-            mqttlab_net::Cause::BitError => Cause::BitError,
-            mqttlab_net::Cause::RetryLimit => Cause::RetryLimit,
-            mqttlab_net::Cause::Unreachable => Cause::Unreachable,
-            mqttlab_net::Cause::LinkDown => Cause::LinkDown,
-            mqttlab_net::Cause::NatForgot => Cause::NatForgot,
-            mqttlab_net::Cause::Codel => Cause::Codel,
-            mqttlab_net::Cause::Policer => Cause::Policer,
-        }
-    }
-}
-
-words! {
-    /// What became of a message at one receiver.
+    /// What became of a message at one receiver. Those whose `counts` is `expected` are what a receiver should have had.
     pub enum MessageFate {
         /// It arrived.
-        Delivered = "delivered",
+        Delivered = "delivered" { counts: "expected" },
         /// It arrived, and had arrived before.
         Duplicate = "duplicate",
         /// It arrived from the broker's store, because its receiver subscribed: a copy of what was published before.
         Retained = "retained",
         /// It was sent and will not arrive: it was dropped, or the session that owed it ended, or a later message of
         /// the same publisher, topic and QoS arrived (MQTT 5 §4.6).
-        Lost = "lost",
+        Lost = "lost" { counts: "expected" },
         /// It was sent, and had neither arrived nor been lost when the recording ended.
-        UnderWay = "under_way",
+        UnderWay = "under_way" { counts: "expected", absent: "still under way" },
         /// It was sent, and the evidence does not show what became of it.
-        Unknown = "unknown",
+        Unknown = "unknown" { counts: "expected", absent: "of unknown fate" },
         /// It was offered and not sent.
         Unsent = "unsent",
         /// It was sent, and nobody subscribes to its topic.
-        NoReceiver = "no_receiver",
+        NoReceiver = "no_receiver" { absent: "without a receiver" },
         /// It arrived, and nobody is known to have sent it.
         Foreign = "foreign",
         /// It did not arrive, and nobody can tell whether it should have: the receiver was about to subscribe or to unsubscribe
         /// when its broker had it. Or it arrived with RETAIN, and nobody can tell whether from the broker's store: the receiver asks
         /// for Retain As Published.
-        NotDecided = "not_decided",
+        NotDecided = "not_decided" { absent: "of a subscription that was changing" },
         /// It arrived, and is the will of a client whose connection ended, which no client publishes.
         Will = "will",
     }
@@ -531,51 +487,75 @@ words! {
     /// Why a message is lost, or what else may have become of one whose fate is unknown.
     pub enum LossCause {
         /// As many messages waited at the broker for the receiver as may. Unknown: the broker does not say which it dropped.
-        QueueFull = "queue_full",
+        QueueFull = "queue_full" {
+            lost: "the broker's queue was full",
+            unknown: "the broker dropped messages and does not say which",
+        },
         /// QoS 0: as many packets waited at the broker's socket to the receiver as may.
-        SocketFull = "socket_full",
+        SocketFull = "socket_full" { lost: "the broker's socket had no room" },
         /// The session in which it waited for its receiver ended.
-        SessionEnded = "session_ended",
+        SessionEnded = "session_ended" {
+            lost: "the receiver's session had ended",
+            unknown: "the receiver's session ended before or after the broker had it",
+        },
         /// The receiver had no subscription when the broker had the message. Unknown: nobody says when it had it.
-        NotSubscribed = "not_subscribed",
+        NotSubscribed = "not_subscribed" {
+            lost: "the receiver had not subscribed yet",
+            unknown: "the receiver was subscribed for a part of the time",
+        },
         /// A connection broke, and nobody repeats what it carried. Unknown: nobody says whether it carried it.
-        ConnectionLost = "connection_lost",
+        ConnectionLost = "connection_lost" {
+            lost: "a connection broke",
+            unknown: "a connection broke that may have carried it",
+        },
         /// A gateway did not know what its topic was called, or the receiver did not want to.
-        UnknownTopic = "unknown_topic",
+        UnknownTopic = "unknown_topic" { lost: "a gateway did not know its topic" },
         /// A later message of the same publisher, topic and QoS reached the receiver.
-        Overtaken = "overtaken",
+        Overtaken = "overtaken" { lost: "a later message arrived before it" },
         /// Unknown: a delivery that nothing traces to a message may be this one.
-        Untraced = "untraced",
+        Untraced = "untraced" { unknown: "a delivery that nothing traces to a message may be it" },
         /// Unknown: what would tell was not recorded.
-        NotRecorded = "not_recorded",
+        NotRecorded = "not_recorded" { unknown: "what would tell was not recorded" },
         /// It waited at the broker for longer than its expiry interval.
-        Expired = "expired",
+        Expired = "expired" { lost: "it waited at the broker for longer than its expiry" },
         /// The broker acknowledged it and forwarded it to nobody: its publisher had more in flight than `max_inflight`.
-        OverInflight = "over_inflight",
+        OverInflight = "over_inflight" {
+            lost: "acknowledged by the broker, which then dropped it: over max_inflight_messages",
+        },
         /// Its packet was sent, and the receiver's host never acknowledged it (TCP).
-        NotAcknowledged = "not_acknowledged",
+        NotAcknowledged = "not_acknowledged" {
+            lost: "the receiving host never acknowledged it (TCP), and its connection ended",
+        },
         /// Unknown: its packet was sent, its connection ended, and no acknowledgement of TCP was captured.
-        NoAcknowledgement = "no_acknowledgement",
+        NoAcknowledgement = "no_acknowledgement" {
+            unknown: "it was sent, its connection ended, and no acknowledgement of TCP was captured",
+        },
         /// The broker refused the PUBLISH, by the reason code of its PUBACK or PUBREC.
-        Refused = "refused",
+        Refused = "refused" { lost: "the broker refused it" },
         /// The broker answered that no subscription matches it, although there is one.
-        NoMatchingSubscribers = "no_matching_subscribers",
+        NoMatchingSubscribers = "no_matching_subscribers" {
+            lost: "the broker knew of no subscriber, although there was one",
+        },
         /// Its packet is larger than its receiver takes, or than its broker takes of its publisher.
-        TooLarge = "too_large",
+        TooLarge = "too_large" { lost: "larger than its receiver or its broker takes" },
         /// QoS 2: the session that would have released it ended before.
-        NotReleased = "not_released",
+        NotReleased = "not_released" { lost: "QoS 2, and never released by PUBREL" },
         /// Its receiver had as many messages unacknowledged as it takes, until its session ended.
-        WindowFull = "window_full",
+        WindowFull = "window_full" {
+            lost: "its receiver acknowledged nothing more and had as much in flight as it takes",
+        },
         /// Unknown: not all of several messages with the same content arrived, and which of them did not cannot be told.
-        EqualContent = "equal_content",
+        EqualContent = "equal_content" {
+            unknown: "of several with equal contents; which of them did not arrive cannot be told",
+        },
         /// A link's queue had no room for the datagram that carried it, or gave it up (CoDel), and nobody sends it again.
-        LinkQueueFull = "link_queue_full",
+        LinkQueueFull = "link_queue_full" { lost: "a link's queue dropped it" },
         /// The datagram that carried it exceeded a policer's rate and burst.
-        Policer = "policer",
+        Policer = "policer" { lost: "a link's policer dropped it" },
         /// The link was down for the datagram that carried it.
-        LinkDown = "link_down",
+        LinkDown = "link_down" { lost: "the link was down" },
         /// A link lost or damaged the datagram that carried it.
-        LinkLoss = "link_loss",
+        LinkLoss = "link_loss" { lost: "a link lost or damaged it" },
     }
 }
 
@@ -693,4 +673,9 @@ impl PositionSample {
             altitude_mm: place.altitude_mm,
         }
     }
+}
+
+fields_of_words! {
+    PayloadSource, Identified, EventKind, Process, Direction, FrameFate, MessageFate, LossCause, Phase, SeenBy, Towards, End,
+    PositionSource,
 }

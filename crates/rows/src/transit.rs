@@ -21,7 +21,7 @@ pub struct Transit {
     /// What became of it.
     pub fate: FrameFate,
     /// Why, where it was not delivered.
-    pub cause: Cause,
+    pub cause: Option<Cause>,
     /// [`Frame::frame`].
     pub frame: u64,
     /// [`Frame::hop`].
@@ -61,10 +61,15 @@ impl Transit {
     /// Reads a comment. `None` for one that says something else.
     pub fn read(comment: &str) -> Option<Transit> {
         let (became, places) = comment.split_once("; ")?;
-        let (fate, cause) = became.split_once(": ").unwrap_or((became, Cause::None.as_str()));
+        let (fate, cause) =
+            became.split_once(": ").map_or((became, None), |(fate, cause)| (fate, Some(cause)));
+        let cause = match cause {
+            Some(cause) => Some(*Cause::ALL.iter().find(|known| known.as_str() == cause)?),
+            None => None,
+        };
         let mut transit = Transit {
             fate: *FrameFate::ALL.iter().find(|known| known.as_str() == fate)?,
-            cause: *Cause::ALL.iter().find(|known| known.as_str() == cause)?,
+            cause,
             frame: 0,
             hop: 0,
             hops: 0,
@@ -103,8 +108,8 @@ impl Transit {
 impl Display for Transit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.fate.as_str())?;
-        if self.cause != Cause::None {
-            write!(f, ": {}", self.cause.as_str())?;
+        if let Some(cause) = self.cause {
+            write!(f, ": {}", cause.as_str())?;
         }
         write!(f, "; frame={} link={}/{}", self.frame, u16::from(self.hop) + 1, self.hops)?;
         let after = |at: Option<Duration>| at.map(Duration::as_ns);
@@ -132,7 +137,7 @@ mod tests {
     fn transit() -> Transit {
         Transit {
             fate: FrameFate::Delivered,
-            cause: Cause::None,
+            cause: None,
             frame: 18,
             hop: 0,
             hops: 2,
@@ -149,8 +154,9 @@ mod tests {
         let text = "delivered; frame=18 link=1/2 bytes=70 start_ns=0 sent_ns=120000 delivered_ns=30120000 repetition=1";
         assert_eq!(transit().to_string(), text);
         assert_eq!(Transit::read(text), Some(transit()));
+        let causes: Vec<_> = Cause::ALL.iter().copied().map(Some).chain([None]).collect();
         for (&fate, &cause) in
-            FrameFate::ALL.iter().flat_map(|fate| Cause::ALL.iter().map(move |cause| (fate, cause)))
+            FrameFate::ALL.iter().flat_map(|fate| causes.iter().map(move |cause| (fate, cause)))
         {
             let dropped = Transit {
                 fate,

@@ -10,10 +10,11 @@ use std::collections::VecDeque;
 
 use mqttlab_net::{Drops, LinkTraffic};
 use mqttlab_rows::Received;
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::{Duration, Histogram, Instant};
 use serde::{Deserialize, Serialize};
 
-use crate::sketch::Sketch;
+/// Latencies counted by size: enough to draw how they are distributed while a run goes on. The recording has them.
+pub type Sketch = Histogram<4>;
 
 /// The figures of one progress line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,35 +148,9 @@ pub struct LinkFigures {
     pub queue_frames: u64,
     /// Their bytes.
     pub queue_bytes: u64,
-    /// Dropped frames by cause.
-    pub drops: LinkDrops,
-}
-
-/// Dropped frames by cause, as in the recording's `packets`. Causes without any are left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[allow(missing_docs)]
-pub struct LinkDrops {
-    #[serde(skip_serializing_if = "is_zero")]
-    pub queue_full: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub random_loss: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub burst_loss: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub bit_error: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub retry_limit: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unreachable: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub codel: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub link_down: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub nat_forgot: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub policer: u64,
+    /// Dropped frames by cause, as in the recording's `packets`. Causes without any are left out.
+    #[serde(default)]
+    pub drops: Drops,
 }
 
 /// What a server's processes have used, as they were last sampled.
@@ -243,7 +218,7 @@ impl Watched {
             rate_bit_s: if passed_s > 0.0 { (*carried as f64 * 8.0 / passed_s).round() as u64 } else { 0 },
             queue_frames: traffic.queue_frames,
             queue_bytes: traffic.queue_bytes,
-            drops: traffic.drops.into(),
+            drops: traffic.drops,
         };
         (seen.iter().map(figures).collect(), left_out as u64)
     }
@@ -274,46 +249,12 @@ impl RecentLatencies {
         RecentLatency {
             since_ns: self.since.as_ns(),
             count: all.len(),
-            p50_ns: all.percentile_ns(50.0),
-            p90_ns: all.percentile_ns(90.0),
-            p99_ns: all.percentile_ns(99.0),
-            buckets: all.buckets(),
+            p50_ns: all.percentile(50.0),
+            p90_ns: all.percentile(90.0),
+            p99_ns: all.percentile(99.0),
+            buckets: all.ranges().map(|(_, end, count)| (end, count)).collect(),
         }
     }
-}
-
-impl From<Drops> for LinkDrops {
-    fn from(drops: Drops) -> LinkDrops {
-        let Drops {
-            queue_full,
-            random_loss,
-            burst_loss,
-            bit_error,
-            retry_limit,
-            unreachable,
-            codel,
-            link_down,
-            nat_forgot,
-            policer,
-        } = drops;
-        LinkDrops {
-            queue_full,
-            random_loss,
-            burst_loss,
-            bit_error,
-            retry_limit,
-            unreachable,
-            codel,
-            link_down,
-            nat_forgot,
-            policer,
-        }
-    }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Five seconds of lines.
@@ -327,6 +268,7 @@ const NAME_CHARS_MAX: usize = 120;
 
 #[cfg(test)]
 mod tests {
+    use mqttlab_net::Cause;
     use mqttlab_units::Duration;
 
     use super::*;
@@ -365,8 +307,10 @@ mod tests {
         let mut watched = Watched::new();
         let names: Vec<String> = (0..100).map(|index| format!("link {index}")).collect();
         // The later a link, the more it has carried; the first one only drops.
+        let mut drops = Drops::default();
+        drops.note(Cause::QueueFull, 7);
         let traffic = |index: u64| match index {
-            0 => LinkTraffic { drops: Drops { queue_full: 7, ..Drops::default() }, ..LinkTraffic::default() },
+            0 => LinkTraffic { drops, ..LinkTraffic::default() },
             _ => carried(index),
         };
         let (links, left_out) = watched.links(at(1), (0..100).map(traffic), |index| &names[index]);
@@ -374,14 +318,16 @@ mod tests {
         assert_eq!((&*links[0].link, &*links[63].link), ("link 36", "link 99"));
         // Nobody has carried anything since: what drops goes first.
         let (links, _) = watched.links(at(2), (0..100).map(traffic), |index| &names[index]);
-        assert_eq!((&*links[0].link, links[0].drops.queue_full), ("link 0", 7));
+        assert_eq!((&*links[0].link, links[0].drops.of(Cause::QueueFull)), ("link 0", 7));
     }
 
     #[test]
     fn causes_without_drops_are_not_in_a_line() {
-        let drops = LinkDrops { bit_error: 3, ..LinkDrops::default() };
+        let mut drops = Drops::default();
+        drops.note(Cause::BitError, 3);
         assert_eq!(serde_json::to_string(&drops).unwrap(), r#"{"bit_error":3}"#);
-        assert_eq!(serde_json::from_str::<LinkDrops>("{}").unwrap(), LinkDrops::default());
+        assert_eq!(serde_json::from_str::<Drops>(r#"{"bit_error":3}"#).unwrap(), drops);
+        assert_eq!(serde_json::from_str::<Drops>("{}").unwrap(), Drops::default());
     }
 
     #[test]
@@ -390,7 +336,7 @@ mod tests {
         let at = |line: u64| Instant::ZERO + Duration::from_ms(250 * line);
         for line in 1..=25 {
             let mut sketch = Sketch::default();
-            sketch.count(Duration::from_ms(line), 1);
+            sketch.count(Duration::from_ms(line).as_ns(), 1);
             recent.add(at(line), sketch);
         }
         let told = recent.snapshot();

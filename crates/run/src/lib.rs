@@ -18,21 +18,19 @@ mod interruption;
 mod observer;
 mod outcome;
 mod progress;
-mod sketch;
 mod stations;
 mod validity;
 
 pub use announcer::{Announcer, Warnings};
 pub use conductor::{FAREWELL, NOTICE, RunConductor, RunStage, RunStanding, SETTLE, Schedule};
 pub use figures::{
-    Figures, GroupFigures, LINKS_MAX, LinkDrops, LinkFigures, MESSAGES_MAX, MessageFigures, RecentLatency,
-    ServerFigures, Watched,
+    Figures, GroupFigures, LINKS_MAX, LinkFigures, MESSAGES_MAX, MessageFigures, RecentLatency,
+    ServerFigures, Sketch, Watched,
 };
 pub use holds::Holds;
 pub use interruption::Interruption;
 pub use observer::{RunObserver, SimulationPace};
 pub use outcome::{Failure, RunOutcome};
 pub use progress::{Progress, RunPhase, RunVerdict};
-pub use sketch::Sketch;
 pub use stations::Stations;
 pub use validity::Validity;

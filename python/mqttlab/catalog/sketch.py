@@ -4,6 +4,10 @@ recording.
 A value is counted in a bucket whose bounds are 2 % apart (DDSketch: Masson, Rim, Lee, VLDB 2019), so that a quantile is
 within 1 % of a value of that rank. Merging adds counts and loses nothing: a quantile of the merged is one of all
 values, and never a mean of quantiles.
+
+The engine counts in ranges of equal width within each doubling (``crates/units``, ``Histogram``). These here stay
+because catalogs hold them: they are stored, and those of new runs must add up with those of earlier ones. They are made
+of latencies in ms, which are fractions.
 """
 
 from __future__ import annotations

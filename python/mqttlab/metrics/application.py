@@ -16,6 +16,7 @@ from mqttlab.metrics.undelivered import with_undelivered
 from mqttlab.metrics.window import Window, is_measured, measurement
 from mqttlab.recording import Recording, looked_up
 from mqttlab.statistics import batch_correlation, batch_means_ci95
+from mqttlab.words import EXPECTED_FATES
 
 NS_PER_MS = 1e6
 FIRST_DELIVERY = pl.col("fate") == "delivered"
@@ -35,7 +36,7 @@ PARTS_ONE_BY_ONE = 16
 RETAINED = pl.col("fate") == "retained"
 AGE_S = (pl.col("received_ns").cast(pl.Int64) - pl.col("sent_ns").cast(pl.Int64)) / 1e9
 # What was to be delivered, whatever became of it.
-EXPECTED = pl.col("fate").is_in(["delivered", "lost", "under_way", "unknown"])
+EXPECTED = pl.col("fate").is_in(EXPECTED_FATES)
 
 
 def deliveries(recording: Recording, columns: Sequence[str] | None = None) -> pl.DataFrame:

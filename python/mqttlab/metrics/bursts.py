@@ -16,8 +16,8 @@ from mqttlab.metrics.window import is_measured
 from mqttlab.plan import StoredPlan, publications_of
 from mqttlab.plan.events import kind_of
 from mqttlab.recording import Recording
+from mqttlab.words import EXPECTED_FATES
 
-EXPECTED = ("delivered", "lost", "under_way", "unknown")
 NS_PER_MS = 1e6
 
 
@@ -85,7 +85,7 @@ def _in_bursts(recording: Recording, sizes: dict[tuple[str, int | None], int]) -
     alone = pl.col("publication").is_null()
     theirs = theirs.with_columns(
         burst=pl.when(alone).then(pl.col("sequence").cast(pl.Int64)).otherwise(place) // pl.col("size"))
-    return theirs.filter(pl.col("fate").is_in(EXPECTED))
+    return theirs.filter(pl.col("fate").is_in(EXPECTED_FATES))
 
 
 def _statistics(what: str) -> dict[str, pl.Expr]:

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any
 
 from mqttlab.metrics.declaration import Family, Metric, Shown
+from mqttlab.words import words_of
 
 
 def counted() -> list[dict[str, Any]]:
@@ -85,10 +86,6 @@ def _efficiency(name: str, title: str, words: str) -> Metric:
 
 def _flag(name: str, title: str) -> Metric:
     return _counted(f"tcp_analysis_{name}", title=title, unit="segments", better="lower")
-
-
-def _part(name: str, title: str, meaning: str, source: str = "mqttlab") -> Metric:
-    return Metric(name=f"{name}_ns", unit="ns", title=title, meaning=meaning, source=source, better="lower")
 
 
 APPLICATION: tuple[Metric, ...] = (
@@ -428,76 +425,10 @@ OVERHEAD: tuple[Metric, ...] = (
            meaning="Overhead as a percentage of payload and overhead."),
 )
 
-ATTRIBUTION: tuple[Metric, ...] = (
-    _part("schedule", "schedule", "From the intended time until the message was handed to the publisher's session."),
-    _part("session", "session",
-          "Waiting in the sender's session: for its in-flight window (receive maximum) or for its socket to take the "
-          "message. For a relay: from its reception until it sends on.", "MQTT 5, 4.9"),
-    _part("sleep", "sleep",
-          "MQTT-SN: waiting for a sleeping client to be awake, in the client before it published or in the gateway.",
-          "MQTT-SN 1.2, 6.14"),
-    _part("register", "register",
-          "MQTT-SN: waiting for the topic's REGISTER to be answered, its repetitions included.", "MQTT-SN 1.2, 6.5"),
-    _part("sender_nagle", "sender Nagle",
-          "In the sender's socket, held by Nagle's algorithm until what had been sent before was acknowledged.",
-          "RFC 896; RFC 1122, 4.2.3.4"),
-    _part("sender_socket", "sender socket",
-          "In the sender's socket for another reason: congestion window, receive window, the stack's own time.",
-          "RFC 5681"),
-    _part("retry", "retry", "MQTT-SN: from the first sending of the datagram until that of the one that came through.",
-          "MQTT-SN 1.2, 6.13"),
-    _part("queue_to_broker", "queue up",
-          "Waiting in the queues of the links to the broker, of the frame that completed the packet. Of a packet of "
-          "several segments: of any of its frames, while no other was being transmitted."),
-    _part("wire_to_broker", "wire up",
-          "Transmission and propagation of that frame, over all links to the broker. Of a packet of several segments: "
-          "the transmission of all its frames."),
-    _part("retransmission_to_broker", "lost up",
-          "From the first sending until that frame's, where the packet or data before it in the stream was lost. Also: "
-          "waiting at the receiver's stack for overtaken data, and on a new connection for the losses of an old one.",
-          "RFC 6298; RFC 9293, 3.8"),
-    _part("gateway", "gateway",
-          "Inside MQTT-SN gateways, from a packet's arrival until it was passed on, but for sleep and registration."),
-    _part("handshake", "handshake",
-          "QoS 2, where the broker hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the broker.",
-          "MQTT 5, 4.3.3"),
-    _part("undivided", "network and broker",
-          "Network and broker in one, where no frames of a client's connection were recorded: from the sender's socket "
-          "(or the broker, where recorded) until the subscriber's read (or the broker's first byte, where recorded). "
-          "In captures of others: from the PUBLISH that passed to the broker until the one that came back, where the "
-          "capture was not taken at the broker."),
-    _part("broker", "broker", "Inside the broker."),
-    _part("broker_window", "broker window",
-          "Waiting in the broker for the in-flight window towards the subscriber.", "MQTT 5, 4.9"),
-    _part("broker_nagle", "broker Nagle",
-          "In the broker's socket, held by Nagle's algorithm until what had been sent before was acknowledged.",
-          "RFC 896; RFC 1122, 4.2.3.4"),
-    _part("broker_socket", "broker socket",
-          "In the broker's socket for another reason: it was sent when an acknowledgement made room in the congestion "
-          "or receive window; also the later segments of a message that fills several, while none of it is under way.",
-          "RFC 5681"),
-    _part("queue_to_subscriber", "queue down",
-          "Waiting in the queues of the links to the subscriber, as on the way to the broker."),
-    _part("wire_to_subscriber", "wire down",
-          "Transmission and propagation over all links to the subscriber, as on the way to the broker."),
-    _part("retransmission_to_subscriber", "lost down",
-          "The same as on the way to the broker: from the first sending until that of the frame that completed the "
-          "packet, where something had been lost.", "RFC 6298; RFC 9293, 3.8"),
-    _part("release", "release",
-          "QoS 2, where the client hands on at the PUBREL: from the PUBLISH until its PUBREL had come to the client.",
-          "MQTT 5, 4.3.3"),
-    _part("delivery", "delivery", "From the last byte's arrival at the client's host until the application had it."),
-    # What the recording names beside packets and frames; other parts do not have this time.
-    _part("sender_unconnected", "sender unconnected", "At the sender, while it had no connection."),
-    _part("link_down", "link down", "Before or in a link that an event had taken down."),
-    _part("nat_forgot", "NAT forgot",
-          "On a connection that a translator of addresses (NAT) had forgotten, from the first frame that it dropped "
-          "for that until the client gave the connection up."),
-    _part("broker_paused", "broker paused", "At a broker or gateway that an event had paused."),
-    _part("subscriber_unconnected", "subscriber unconnected",
-          "At the broker, while the subscriber had no connection: in its session, or on a connection that was over."),
-    _part("reader_stopped", "reader stopped", "Behind the broker, while an event had the subscriber read nothing."),
-)
+ATTRIBUTION: tuple[Metric, ...] = tuple(
+    Metric(name=part, unit="ns", title=said["title"], meaning=said["meaning"], source=said.get("source", "mqttlab"),
+           better="lower")
+    for part, said in words_of("latency_part").items())
 PARTS: tuple[str, ...] = tuple(metric.name for metric in ATTRIBUTION)
 
 ADJUSTED = Metric(

@@ -13,6 +13,7 @@ import polars as pl
 
 from mqttlab.metrics.window import measurement
 from mqttlab.recording import Recording, looked_up, named
+from mqttlab.words import phrases
 
 BYTES = ("ip_bytes_up", "ip_bytes_down", "link_bytes_up", "link_bytes_down")
 RATES = tuple(f"{name.replace('_bytes', '_kb_per_device_hour')}" for name in BYTES)
@@ -87,8 +88,8 @@ def _crossed(recording: Recording, packets: pl.LazyFrame) -> pl.LazyFrame:
     cause = pl.col("cause").cast(pl.String)
     # A frame that was being sent when its link went down has used the link, and so has what came from inside to a
     # translator that had forgotten its connection.
-    in_queue = cause.is_in(["queue_full", "codel", "policer"])
-    refused = (in_queue | (cause == "link_down") & pl.col("start_ns").is_null()
+    before_link = cause.is_in(list(phrases("frame_cause", "refused_by")))
+    refused = (before_link | (cause == "link_down") & pl.col("start_ns").is_null()
                | (cause == "nat_forgot") & (pl.col("direction").cast(pl.String) == "down")).fill_null(False)
     transmitted = apart & (pl.col("fate") != "duplicated") & ~refused
     found = packets.filter(transmitted).select(

@@ -11,41 +11,15 @@ import polars as pl
 from mqttlab.metrics import sums
 from mqttlab.metrics.application import EXPECTED, FIRST_DELIVERY, has_messages, measured
 from mqttlab.recording import Recording, named
+from mqttlab.words import phrases
 
 CODE_NAME = r": code 0x[0-9a-f]{2} \((.*)\)$"
 
-FATES = {"under_way": "still under way", "no_receiver": "without a receiver", "unknown": "of unknown fate",
-         "not_decided": "of a subscription that was changing"}
-CAUSES = {
-    "queue_full": "the broker's queue was full", "socket_full": "the broker's socket had no room",
-    "over_inflight": "acknowledged by the broker, which then dropped it: over max_inflight_messages",
-    "too_large": "larger than its receiver or its broker takes", "not_released": "QoS 2, and never released by PUBREL",
-    "window_full": "its receiver acknowledged nothing more and had as much in flight as it takes",
-    "expired": "it waited at the broker for longer than its expiry",
-    "session_ended": "the receiver's session had ended", "not_subscribed": "the receiver had not subscribed yet",
-    "connection_lost": "a connection broke", "unknown_topic": "a gateway did not know its topic",
-    "not_acknowledged": "the receiving host never acknowledged it (TCP), and its connection ended",
-    "overtaken": "a later message arrived before it", "refused": "the broker refused it",
-    "no_matching_subscribers": "the broker knew of no subscriber, although there was one",
-    "link_queue_full": "a link's queue dropped it", "policer": "a link's policer dropped it",
-    "link_down": "the link was down", "link_loss": "a link lost or damaged it",
-}
-POSSIBLE = {
-    "queue_full": "the broker dropped messages and does not say which",
-    "session_ended": "the receiver's session ended before or after the broker had it",
-    "not_subscribed": "the receiver was subscribed for a part of the time",
-    "connection_lost": "a connection broke that may have carried it",
-    "no_acknowledgement": "it was sent, its connection ended, and no acknowledgement of TCP was captured",
-    "untraced": "a delivery that nothing traces to a message may be it",
-    "equal_content": "of several with equal contents; which of them did not arrive cannot be told",
-    "not_recorded": "what would tell was not recorded",
-}
+FATES = phrases("message_fate", "absent")
+CAUSES = phrases("loss_cause", "lost")
+POSSIBLE = phrases("loss_cause", "unknown")
 """The same causes where a fate is unknown."""
-
-DROPS = {"random_loss": "random loss", "burst_loss": "burst loss", "queue_full": "its queue was full",
-         "bit_error": "bit error", "retry_limit": "the last retry failed", "unreachable": "out of reach",
-         "link_down": "the link was down", "nat_forgot": "the NAT had forgotten the connection",
-         "codel": "CoDel kept its queue short", "policer": "it exceeded the policer's rate"}
+DROPS = phrases("frame_cause", "frame")
 """Why links dropped frames."""
 
 

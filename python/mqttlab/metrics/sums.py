@@ -19,6 +19,7 @@ import polars as pl
 from mqttlab.metrics.flow import publications_named
 from mqttlab.metrics.quantiles import QUANTILES
 from mqttlab.recording import Recording
+from mqttlab.words import EXPECTED_FATES
 
 QUANTILE_ERROR = 1 / 256
 TABLE, HISTOGRAMS = "message_sums", "latency_sums"
@@ -26,7 +27,6 @@ NS_PER_MS = 1e6
 FATES = {"messages_delivered": "delivered", "messages_lost": "lost", "messages_under_way": "under_way",
          "messages_unknown": "unknown", "messages_not_decided": "not_decided", "duplicates": "duplicate",
          "retained_copies": "retained"}
-EXPECTED = ("delivered", "lost", "under_way", "unknown")
 WORDS = ("publisher_group", "subscriber_group", "phase", "fate", "cause")
 
 
@@ -82,7 +82,7 @@ def counts(recording: Recording, keys: Sequence[str], seconds: float) -> pl.Data
     found = measured.group_by(keys, maintain_order=True).agg(
         messages_offered=pl.col(messages).sum(),
         messages_unsent=pl.col(messages).filter(fate == "unsent").sum(),
-        deliveries_expected=count.filter(fate.is_in(EXPECTED)).sum(),
+        deliveries_expected=count.filter(fate.is_in(EXPECTED_FATES)).sum(),
         **{name: count.filter(fate == word).sum() for name, word in FATES.items()},
         retained_age_s_mean=(
             pl.col("age_mean_ns").cast(pl.Float64) * count).filter(aged).sum() / count.filter(aged).sum() / 1e9,
@@ -172,7 +172,7 @@ def acknowledgements(recording: Recording) -> dict[str, float | int | None]:
 def absent(recording: Recording, keys: Sequence[str] = ()) -> pl.DataFrame:
     """What was expected in the measurement and did not happen: ``keys``, ``fate``, ``cause``, ``count``."""
     return measured_sums(recording).filter(
-        pl.col("fate").is_in(EXPECTED), pl.col("fate") != "delivered", pl.col("count") > 0,
+        pl.col("fate").is_in(EXPECTED_FATES), pl.col("fate") != "delivered", pl.col("count") > 0,
     ).group_by(*keys, "fate", "cause").agg(pl.col("count").sum()).sort(
         "count", "fate", "cause", descending=[True, False, False])
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from mqttlab.plan.stored_events import numbered
+from mqttlab.words import words_of
 
 if TYPE_CHECKING:
     from mqttlab.plan.types import Event
 
-HAVE_NO_END = frozenset({
-    "link_up", "server_start", "server_continue", "clients_return", "clients_continue_reading", "clients_burst",
-    "stations_on",
-})
-"""The kinds of changes that nothing ends."""
+TARGETS = tuple(dict.fromkeys(said["target"] for said in words_of("change_kind").values()))
+"""The fields of an event one of which says what it acts on."""
 NAMES_TOLD = 3
 BY_HAND = ", by hand"
 """Behind the name of an event that was fired so."""
@@ -41,15 +40,16 @@ class Change:
     by_hand: bool = False
 
 
+@cache
+def kinds() -> dict[tuple[str, str], str]:
+    """The kinds of a plan's events, by what they act on and the kind of their change."""
+    return {(said["target"], said["change"]): kind for kind, said in words_of("change_kind").items()}
+
+
 def kind_of(event: Event) -> str:
     """A plan's event in a word, as the engine calls it: ``link_down``, ``server_kill``, ``clients_vanish``."""
-    if "links" in event:
-        return {"down": "link_down", "up": "link_up", "spec": "link_change"}[event["change"]["kind"]]
-    if "medium" in event:
-        return event["change"]["kind"]
-    if "server" in event:
-        return f"server_{event['change']['kind']}"
-    return f"clients_{event['change']['kind']}"
+    target = next(name for name in TARGETS if name in event)
+    return kinds()[target, event["change"]["kind"]]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def changes(
 
 def lasts(kind: str) -> bool:
     """Whether what a change of this kind does has an end: nothing ends a burst or the return of clients."""
-    return kind not in HAVE_NO_END
+    return "undone_by" in words_of("change_kind")[kind]
 
 
 def target(event: Event, groups: Sequence[Mapping[str, Any]]) -> str:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from mqttlab.words import phrases
+
 if TYPE_CHECKING:
     from mqttlab.plan.types import Event
 
-ENDED_BY = {
-    "link_down": "link_up", "server_stop": "server_start", "server_kill": "server_start",
-    "server_pause": "server_continue", "clients_disconnect": "clients_return", "clients_vanish": "clients_return",
-    "clients_stop_reading": "clients_continue_reading", "clients_unsubscribe": "clients_subscribe",
-    "clients_subscribe": "clients_unsubscribe", "interferer_on": "interferer_off", "interferer_off": "interferer_on",
-    "stations_off": "stations_on",
-}
+# Those of the same kind are told apart by their names.
+ENDED_BY = {kind: end for kind, end in phrases("change_kind", "undone_by").items() if kind != end}
 
 
 def numbered(events: Sequence[Event], kinds: Sequence[str]) -> list[Event]:

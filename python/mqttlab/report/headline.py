@@ -30,6 +30,7 @@ from mqttlab.recording import Recording
 from mqttlab.report import captured, cautions, changes, facts, promises
 from mqttlab.report.text import delivered_nothing, number, verdict
 from mqttlab.samples import fewest
+from mqttlab.words import phrases
 
 SIMULATED = "simulated; docs/explanation/simulator.md says how accurate the model is"
 # A share that is told; smaller ones are left out.
@@ -42,29 +43,7 @@ NAMED = 3
 NOT_RECORDED = "deliveries cannot be seen: no subscriber of these messages was recorded"
 NO_SUBSCRIBER = "no delivery was expected: no client was subscribed when the broker had these messages"
 PARTS = {
-    "schedule_ns": "waiting to be sent: the client was late",
-    "session_ns": "waiting in the sender's session",
-    "sleep_ns": "waiting for a sleeping client", "register_ns": "registering the topic",
-    "sender_nagle_ns": "held by Nagle's algorithm at the sender",
-    "sender_socket_ns": "waiting in the sender's socket", "retry_ns": "waiting for a repeated datagram",
-    "queue_to_broker_ns": "queueing on the way to the broker", "wire_to_broker_ns": "on the wire to the broker",
-    "retransmission_to_broker_ns": "waiting for a repeated segment to the broker",
-    "gateway_ns": "inside the gateway", "handshake_ns": "in the QoS 2 handshake with the broker",
-    "undivided_ns": "in network and broker, not recorded apart", "broker_ns": "inside the broker",
-    "broker_window_ns": "waiting for the broker's in-flight window",
-    "broker_nagle_ns": "held by Nagle's algorithm at the broker",
-    "broker_socket_ns": "waiting in the broker's socket",
-    "queue_to_subscriber_ns": "queueing on the way to the subscriber",
-    "wire_to_subscriber_ns": "on the wire to the subscriber",
-    "retransmission_to_subscriber_ns": "waiting for a repeated segment to the subscriber",
-    "release_ns": "in the QoS 2 handshake with the subscriber",
-    "delivery_ns": "inside the subscriber's host",
-    "sender_unconnected_ns": "waiting for the sender to be connected",
-    "link_down_ns": "waiting for a link that an event had taken down",
-    "nat_forgot_ns": "waiting on a connection that a NAT had forgotten",
-    "broker_paused_ns": "waiting for the broker, which an event had paused",
-    "subscriber_unconnected_ns": "waiting at the broker for the subscriber to be connected",
-    "reader_stopped_ns": "waiting for the subscriber, which an event had stop reading",
+    **phrases("latency_part", "share"),
     **metrics.CAPTURED_WORDS,
 }
 

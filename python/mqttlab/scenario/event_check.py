@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 ACTED_ON_MAX = 5_000_000
 # As in the engine (crates/plan, bounds.rs).
 CONTENTS_MAX = 256
-BACKENDS = {"live": "live testbed", "sim": "simulator"}
 
 
 def event_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -67,7 +66,7 @@ def event_problems(scenario: Scenario) -> Iterator[Problem]:
             found = True
             yield ("events", index, *problem[0]), problem[1]
     if not found:
-        yield from _performed(scenario, laid)
+        yield from _planned(scenario, laid)
 
 
 def _when(scenario: Scenario, times: EventTimes, index: int, event: Event) -> Iterator[Problem]:
@@ -323,11 +322,8 @@ def _held_by_trace(event: Event, ways: list[Laid]) -> tuple[str, str] | None:
                  if loses.get(name, name) in way.link.trace.sets), None)
 
 
-def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
-    """Whether the backend performs all of them, and links have fields that go together all the time."""
-    from mqttlab.plan.events import kind_of
-    from mqttlab.plan.types import PERFORMED
-
+def _planned(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
+    """Whether they are not too many, and links have fields that go together all the time."""
     publishing = publishing_of(scenario)
     numbers = {id(event): index for index, event in enumerate(scenario.events)}
     found: dict[int, list[Problem]] = {}
@@ -341,7 +337,7 @@ def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
                                     "fewer clients, or a longer `every`")
                 return
             if numbers[id(event)] not in found:
-                problems = [*_queue(scenario, event, planned)] or [*_kind(scenario, kind_of(planned), PERFORMED)]
+                problems = [*_queue(scenario, event, planned)]
                 found |= {numbers[id(event)]: problems} if problems else {}
     except WrongLinkError as error:
         found[numbers[id(error.event)]] = [((), f"makes a link that cannot be: it {error}")]
@@ -352,14 +348,6 @@ def _performed(scenario: Scenario, laid: LaidLinks) -> Iterator[Problem]:
                                 f"but may make at most {CONTENTS_MAX}; use fewer payloads")
     for index, problems in sorted(found.items()):
         yield from ((("events", index, *field), words) for field, words in problems)
-
-
-def _kind(scenario: Scenario, kind: str, performed: dict[str, tuple[str, ...]]) -> Iterator[Problem]:
-    if kind in performed[scenario.backend]:
-        return
-    other = "sim" if scenario.backend == "live" else "live"
-    instead = f"use `backend = \"{other}\"`, or leave it out" if kind in performed[other] else "leave it out"
-    yield (), f"needs `{kind}`, which the {BACKENDS[scenario.backend]} does not perform yet; {instead}"
 
 
 def _queue(scenario: Scenario, event: Event, planned: types.Event) -> Iterator[Problem]:

@@ -14,12 +14,20 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-UNDOES = {
-    "up": ("down",), "start": ("stop", "kill"), "continue": ("pause",), "return": ("disconnect", "vanish"),
-    "continue_reading": ("stop_reading",), "subscribe": ("unsubscribe",), "unsubscribe": ("subscribe",),
-    "interferer_on": ("interferer_off",), "interferer_off": ("interferer_on",), "stations_on": ("stations_off",),
-}
-"""What undoes what, by the kinds of the plan's changes."""
+from mqttlab.words import words_of
+
+
+def _undoes() -> dict[str, tuple[str, ...]]:
+    kinds = words_of("change_kind")
+    found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    for said in kinds.values():
+        if said.get("undone_by", said["word"]) != said["word"]:
+            found[kinds[said["undone_by"]]["change"]] += (said["change"],)
+    return dict(found)
+
+
+UNDOES = _undoes()
+"""What undoes what, by the kinds of the plan's changes; those of the same kind are told apart below."""
 LASTING = {kind for kinds in UNDOES.values() for kind in kinds} | {"station_moved"}
 Part = tuple[str, Hashable]
 

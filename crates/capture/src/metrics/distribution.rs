@@ -1,13 +1,9 @@
 //! Samples summed up in bounded memory, mergeable.
 
-use std::collections::BTreeMap;
+use mqttlab_units::Histogram;
 
 /// Samples that are kept as they are; beyond this, a histogram takes over.
 pub const EXACT_MAX: usize = 8_192;
-/// Buckets per doubling: a histogram's values are within 1/256 of the samples'.
-const SUB_BUCKET_BITS: u32 = 7;
-const BUCKETS: usize = ((u64::BITS - SUB_BUCKET_BITS + 1) << SUB_BUCKET_BITS) as usize;
-
 /// How integer samples (nanoseconds, bytes, packets) are distributed.
 ///
 /// Count, mean, minimum and maximum are always exact. Quantiles are exact up to [`EXACT_MAX`] samples, then within
@@ -42,7 +38,7 @@ struct SampleHistogram {
     sum: u128,
     min: u64,
     max: u64,
-    buckets: BTreeMap<u32, u64>,
+    ranges: Histogram<7>,
 }
 
 /// What can be said of samples, worked out once.
@@ -218,21 +214,16 @@ impl SampleHistogram {
         self.max = self.max.max(sample);
         self.count += times;
         self.sum += u128::from(sample) * u128::from(times);
-        *self.buckets.entry(bucket(sample)).or_insert(0) += times;
+        self.ranges.count(sample, times);
     }
 
     fn add_all(&mut self, exact: &Exact) {
-        // Looking up a bucket takes longer than passing over some empty ones.
-        let mut counts = vec![0_u32; BUCKETS];
         let (mut sum, mut min, mut max) = (0, u64::MAX, 0);
-        for sample in exact.samples() {
+        let ranges = Histogram::of(exact.samples().inspect(|&sample| {
             sum += u128::from(sample);
             (min, max) = (min.min(sample), max.max(sample));
-            counts[bucket(sample) as usize] += 1;
-        }
-        let found = (0_u32..).zip(&counts).filter(|(_, count)| **count > 0);
-        let buckets = found.map(|(index, &count)| (index, count.into())).collect();
-        self.merge(&SampleHistogram { count: exact.count.into(), sum, min, max, buckets });
+        }));
+        self.merge(&SampleHistogram { count: exact.count.into(), sum, min, max, ranges });
     }
 
     fn merge(&mut self, other: &SampleHistogram) {
@@ -240,9 +231,7 @@ impl SampleHistogram {
         self.max = self.max.max(other.max);
         self.count += other.count;
         self.sum += other.sum;
-        for (&index, &count) in &other.buckets {
-            *self.buckets.entry(index).or_insert(0) += count;
-        }
+        self.ranges.add(&other.ranges);
     }
 }
 
@@ -259,12 +248,10 @@ impl SampleSummary<'_> {
             Ranks::Sorted(sorted) => interpolate(sorted, q),
             Ranks::Histogram(histogram) => {
                 let rank = (q.clamp(0.0, 1.0) * (self.count - 1) as f64).round() as u64;
-                let mut passed = 0;
-                let found = histogram.buckets.iter().find(|(_, count)| {
-                    passed += **count;
-                    passed > rank
-                });
-                let middle = found.map_or(self.max as f64, |(&index, _)| bucket_middle(index));
+                let middle = histogram
+                    .ranges
+                    .at(rank)
+                    .map_or(self.max as f64, |(begin, end)| begin as f64 + (end - begin) as f64 / 2.0);
                 middle.clamp(self.min as f64, self.max as f64)
             }
         })
@@ -280,25 +267,6 @@ pub fn interpolate(sorted: &[u64], q: f64) -> f64 {
     let below = sorted[rank.floor() as usize] as f64;
     let above = sorted[rank.ceil() as usize] as f64;
     below + (above - below) * rank.fract()
-}
-
-/// Log-linear: the position of the highest bit, then the bits that follow it.
-fn bucket(sample: u64) -> u32 {
-    let high = 63 - (sample | 1).leading_zeros();
-    if high < SUB_BUCKET_BITS {
-        return sample as u32;
-    }
-    let shift = high - SUB_BUCKET_BITS;
-    ((shift + 1) << SUB_BUCKET_BITS) + ((sample >> shift) as u32 & ((1 << SUB_BUCKET_BITS) - 1))
-}
-
-fn bucket_middle(index: u32) -> f64 {
-    let row = index >> SUB_BUCKET_BITS;
-    if row == 0 {
-        return f64::from(index);
-    }
-    let mantissa = (1 << SUB_BUCKET_BITS) + (index & ((1 << SUB_BUCKET_BITS) - 1));
-    (f64::from(mantissa) + 0.5) * f64::from(row - 1).exp2() - 0.5
 }
 
 #[cfg(test)]

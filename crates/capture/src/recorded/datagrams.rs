@@ -200,7 +200,7 @@ impl SentDatagram {
         let (publisher, sequence) = self.publisher.zip(self.sequence).filter(|_| self.qos == Some(0))?;
         let subscriber = self.client.filter(|_| self.towards == Towards::Client);
         let is_told = self.towards == Towards::Broker || subscriber.is_some();
-        let cause = LossCause::of_datagram(frame.cause);
+        let cause = frame.cause.map_or(LossCause::LinkLoss, LossCause::of_datagram);
         is_told.then_some(Dropped { publisher, sequence, subscriber, cause, at: frame.entered })
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use mqttlab_capture::mqtt::Kind;
 use mqttlab_capture::{Analyser, AnalyserSettings, CaptureReader, FrameWitness, Marks};
 use mqttlab_counting::{calls, peak};
-use mqttlab_recording::{Cause, Direction, Frame, FrameAnalyser, FrameFate};
+use mqttlab_recording::{Direction, Frame, FrameAnalyser, FrameFate};
 use mqttlab_units::{Duration, Instant};
 
 /// A client that publishes at QoS 1, a message each millisecond; some are sent again.
@@ -173,7 +173,7 @@ fn witness(messages: u32) -> u64 {
             sent: Some(sent.at),
             delivered: Some(sent.at + Duration::from_ms(20)),
             fate: FrameFate::Delivered,
-            cause: Cause::None,
+            cause: None,
             repetition: None,
         };
         witness.frame(&frame, &sent.bytes);

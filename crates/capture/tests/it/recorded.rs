@@ -1,7 +1,7 @@
 //! Frames of our own recordings: what the sender did is told apart from what the links did.
 
 use mqttlab_capture::FrameWitness;
-use mqttlab_recording::{Cause, Client, Direction, Frame, FrameAnalyser, FrameFate, Layout, Towards};
+use mqttlab_recording::{Client, Direction, Frame, FrameAnalyser, FrameFate, Layout, Towards};
 use mqttlab_units::{Duration, Instant};
 use mqttlab_zmtp::{SocketType, command, greeting};
 
@@ -49,7 +49,7 @@ fn frame(number: u64, up: bool, entered_ms: u64, bytes: &[u8]) -> Frame {
         sent: Some(entered),
         delivered: Some(entered + Duration::from_ms(20)),
         fate: FrameFate::Delivered,
-        cause: Cause::None,
+        cause: None,
         repetition: None,
     }
 }

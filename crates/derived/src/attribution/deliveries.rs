@@ -165,7 +165,7 @@ impl<'a> Tables<'a> {
             self.attribution.push(&chains.attribution(leg, &instants, &mut held).row(leg.delivery.row))?;
             for span in &held {
                 let (from_ns, until_ns) = (span.from as u64, span.until as u64);
-                self.held.push(&HoldRow { leg: number, part: span.part.column(), from_ns, until_ns })?;
+                self.held.push(&HoldRow { leg: number, part: span.part.as_str(), from_ns, until_ns })?;
             }
             self.legs.push(&chains.row(leg, &instants, words, &mut self.topic))?;
         }

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 
 use mqttlab_plan::Endpoint;
-use mqttlab_recording::{Cause, Direction, Frame, FrameFate, Sink};
+use mqttlab_recording::{Direction, Frame, FrameFate, Sink};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
@@ -200,7 +200,7 @@ fn pattern(host: u16, link: u16) -> Frame {
         sent: None,
         delivered: None,
         fate: FrameFate::Delivered,
-        cause: Cause::None,
+        cause: None,
         repetition: None,
     }
 }

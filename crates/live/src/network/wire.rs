@@ -262,14 +262,14 @@ impl EmulatedWire {
                 row.sent = Some(crossing.sent);
                 row.delivered = Some(crossing.at);
                 if crossing.corrupted_bit.is_some() {
-                    (row.fate, row.cause) = (FrameFate::Corrupted, Cause::BitError);
+                    (row.fate, row.cause) = (FrameFate::Corrupted, Some(Cause::BitError));
                 }
                 recorder.frame(&row, &piece.bytes);
                 self.apply_crossing((place, copy), crossing, row, recorder);
             }
             Fate::Dropped { cause, air } => {
                 (row.start, row.sent) = air.unzip();
-                (row.fate, row.cause) = (FrameFate::Dropped, cause.into());
+                (row.fate, row.cause) = (FrameFate::Dropped, Some(cause));
                 recorder.frame(&row, &piece.bytes);
                 let bytes = self.release(place, copy);
                 self.recycle(bytes);
@@ -289,7 +289,7 @@ impl EmulatedWire {
         let flight = &mut self.flights[place];
         let piece = flight.frame_copy_mut(copy);
         if let Some(copy_at) = crossing.duplicate_at {
-            let (delivered, fate, cause) = (Some(copy_at), FrameFate::Duplicated, Cause::None);
+            let (delivered, fate, cause) = (Some(copy_at), FrameFate::Duplicated, None);
             recorder.frame(&Frame { frame: number, delivered, fate, cause, ..row }, &piece.bytes);
         }
         if let Some(bit) = crossing.corrupted_bit {
@@ -342,7 +342,7 @@ impl EmulatedWire {
             sent: None,
             delivered: None,
             fate: FrameFate::Delivered,
-            cause: Cause::None,
+            cause: None,
             repetition: flight.repetition,
         }
     }
@@ -617,7 +617,7 @@ mod tests {
         let (mut wire, mut rows) = (EmulatedWire::new(radio(5_000), Duration::ZERO), Rows::default());
         wire.arrive(Instant::ZERO, 0, &packet(B));
         assert_eq!(wire.poll(Instant::from_ns(1_000_000_000), &mut rows), None);
-        assert_eq!((rows.0[0].fate, rows.0[0].cause), (FrameFate::Dropped, Cause::Unreachable));
+        assert_eq!((rows.0[0].fate, rows.0[0].cause), (FrameFate::Dropped, Some(Cause::Unreachable)));
         assert_eq!((wire.free.len(), wire.next_deadline()), (1, None));
     }
 }

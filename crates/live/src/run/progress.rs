@@ -54,7 +54,7 @@ impl LiveProgress {
         let ns = |snapshot: &HistogramSnapshot, percent| snapshot.percentile(percent).map(Duration::as_ns);
         let all = figures.clients_status().and(others);
         let mut sketch = Sketch::default();
-        latency.each(|time, times| sketch.count(time, times));
+        latency.ranges().for_each(|(end, times)| sketch.count(end.as_ns(), times));
         if let Some(shared) = emulator {
             self.look_at_links(shared);
         }

@@ -389,7 +389,7 @@ fn what_has_left_the_transmitter_arrives_what_is_being_sent_is_lost_and_what_wai
     assert_eq!(network.next_deadline(), Some(at(1_100)));
     network.tick(at(5_000));
     assert_eq!(arrivals(&mut network), [(2, at(1_210))]);
-    assert_eq!(network.traffic(at(5_000)).next().unwrap().drops.link_down, 1);
+    assert_eq!(network.traffic(at(5_000)).next().unwrap().drops.of(Cause::LinkDown), 1);
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn a_queue_that_is_dropped_takes_what_comes_until_the_link_is_up() {
     send(&mut network, 70, 3);
     network.tick(at(5_000));
     assert_eq!(arrivals(&mut network), [(3, at(70 + 210))]);
-    assert_eq!(network.traffic(at(5_000)).next().unwrap().drops.link_down, 3);
+    assert_eq!(network.traffic(at(5_000)).next().unwrap().drops.of(Cause::LinkDown), 3);
 }
 
 #[test]

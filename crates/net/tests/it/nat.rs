@@ -74,7 +74,7 @@ fn a_refused_frame_is_told_and_counted_at_its_stage_and_crosses_nothing() {
         Some(Output::Crossed { frame: 3, copy: 0, link: 1, hop: 1, entered: at(10), fate })
     );
     assert_eq!((network.poll(), network.in_transit(), network.next_deadline()), (None, 0, None));
-    let drops: Vec<u64> = network.traffic(at(10)).map(|link| link.drops.nat_forgot).collect();
+    let drops: Vec<u64> = network.traffic(at(10)).map(|link| link.drops.of(Cause::NatForgot)).collect();
     assert_eq!(
         (drops, network.traffic(at(10)).map(|link| link.drops.total()).sum::<u64>()),
         (vec![0, 1, 0], 1)

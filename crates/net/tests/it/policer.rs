@@ -39,7 +39,7 @@ fn what_exceeds_rate_and_burst_is_dropped_with_its_own_cause_and_takes_no_time_o
     // 100 B take 0.8 ms; nothing waits behind what was dropped.
     assert_eq!(found[4].delivered_at(), Some(Instant::from_ns(55_800_000)));
     let traffic = link.traffic(at(2_000));
-    assert_eq!((traffic.frames, traffic.drops.policer, traffic.drops.total()), (5, 3, 3));
+    assert_eq!((traffic.frames, traffic.drops.of(Cause::Policer), traffic.drops.total()), (5, 3, 3));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Sums over messages: by groups, publication, QoS, phase, fate and cause.
 //!
-//! Latencies are counted in buckets, 128 for each doubling, so that a quantile is off by 1/256 of itself at most. Their
+//! Latencies are counted in 128 ranges for each doubling, so that a quantile is off by 1/256 of itself at most. Their
 //! number, sum, smallest and largest are exact.
 
 use std::collections::BTreeMap;
@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use mqttlab_rows::{Layout, LossCause, MessageFate, Phase, Word};
+use mqttlab_units::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -45,18 +46,18 @@ struct MessageSum {
     intended_ns: Option<(u64, u64)>,
     received_last_ns: Option<u64>,
     age_ns: u128,
-    latency: Histogram,
-    acknowledgement: Histogram,
+    latency: TimeSums,
+    acknowledgement: TimeSums,
 }
 
-/// How often which time occurred.
+/// How often which time occurred, with what a histogram does not tell exactly.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Histogram {
+struct TimeSums {
     count: u64,
     sum: u128,
     squares: u128,
     ends: Option<(u64, u64)>,
-    buckets: BTreeMap<u32, u64>,
+    buckets: Histogram<7>,
 }
 
 /// The sums of a run, and which message is being counted.
@@ -143,8 +144,8 @@ impl MessageSums {
     pub(crate) fn slower_than(&self, most_ns: u64) -> u64 {
         let delivered = self.sums.iter().filter(|(key, _)| key.fate == MessageFate::Delivered.code());
         let slower = delivered.map(|(_, sum)| {
-            let above = sum.latency.buckets.iter().filter(|(bucket, _)| range(**bucket).0 > most_ns);
-            above.map(|(_, count)| count).sum::<u64>() + (sum.rows - sum.latency.count)
+            let above = sum.latency.buckets.ranges().filter(|(begin, ..)| *begin > most_ns);
+            above.map(|(.., count)| count).sum::<u64>() + (sum.rows - sum.latency.count)
         });
         slower.sum()
     }
@@ -216,14 +217,14 @@ impl MessageSum {
     }
 }
 
-impl Histogram {
+impl TimeSums {
     fn add(&mut self, ns: u64) {
         self.count += 1;
         self.sum += u128::from(ns);
         self.squares += u128::from(ns) * u128::from(ns);
         let (least, most) = self.ends.unwrap_or((ns, ns));
         self.ends = Some((least.min(ns), most.max(ns)));
-        *self.buckets.entry(bucket(ns)).or_default() += 1;
+        self.buckets.count(ns, 1);
     }
 
     /// The standard deviation of a sample.
@@ -237,19 +238,6 @@ impl Histogram {
         let rest = (self.sum - count * mean) as f64;
         Some(((spread - rest * rest / count as f64) / (count - 1) as f64).max(0.0).sqrt())
     }
-}
-
-/// The bucket of a time: itself below 128, then 128 for each doubling.
-fn bucket(ns: u64) -> u32 {
-    let shift = (64 - ns.leading_zeros()).saturating_sub(BUCKET_BITS + 1);
-    (shift << BUCKET_BITS) + (ns >> shift) as u32
-}
-
-/// The first and the last time of a bucket.
-fn range(bucket: u32) -> (u64, u64) {
-    let shift = (bucket >> BUCKET_BITS).saturating_sub(1);
-    let begin = u64::from(bucket - (shift << BUCKET_BITS)) << shift;
-    (begin, begin + ((1 << shift) - 1))
 }
 
 /// The number of each client's group, in the order of their first clients.
@@ -283,8 +271,7 @@ pub(crate) fn write_tables(
         let row = row_of(key, sum, ends);
         table.push(|columns, place| columns.set(place, &row))?;
         for (quantity, histogram) in [("latency", &sum.latency), ("acknowledgement", &sum.acknowledgement)] {
-            for (&bucket, &count) in &histogram.buckets {
-                let (from_ns, to_ns) = range(bucket);
+            for (from_ns, to_ns, count) in histogram.buckets.ranges() {
                 let row = LatencySumRow { sum: number as u32, quantity, from_ns, to_ns, count };
                 histograms.push(|columns, place| columns.set(place, &row))?;
             }
@@ -330,32 +317,15 @@ fn row_of<'a>(key: &SumKey, sum: &MessageSum, ends: (Option<&'a str>, Option<&'a
     }
 }
 
-/// Buckets for each doubling: so many bits of a time are kept behind the first one.
-const BUCKET_BITS: u32 = 7;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_time_lies_in_its_bucket_and_the_middle_is_off_by_a_256th_at_most() {
-        let mut next = 0;
-        for number in 0..2_000 {
-            let (begin, end) = range(number);
-            assert_eq!(begin, next, "buckets follow each other");
-            assert!(bucket(begin) == number && bucket(end) == number);
-            assert!((end - begin) as f64 / 2.0 <= begin as f64 / 256.0, "{begin} to {end}");
-            next = end + 1;
-        }
-        let (begin, end) = range(bucket(u64::MAX));
-        assert!(begin > u64::MAX / 2 && end == u64::MAX);
-    }
-
-    #[test]
     fn numbers_beyond_64_bits_are_written_and_read_again() {
-        let mut histogram = Histogram::default();
+        let mut histogram = TimeSums::default();
         [3_000_000_000_000_000_000, 4_000_000_000_000_000_000].into_iter().for_each(|ns| histogram.add(ns));
-        let again: Histogram = serde_json::from_slice(&serde_json::to_vec(&histogram).unwrap()).unwrap();
+        let again: TimeSums = serde_json::from_slice(&serde_json::to_vec(&histogram).unwrap()).unwrap();
         assert_eq!((again.squares, again.ends), (histogram.squares, histogram.ends));
     }
 }

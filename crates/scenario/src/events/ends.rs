@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mqttlab_plan::Event;
+use mqttlab_plan::{ChangeKind, Event};
 
 /// What an event acts on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,8 +24,8 @@ enum Part {
 /// The changes that have begun and are not undone, each with the parts on which it still acts.
 #[derive(Debug, Default)]
 pub struct Undone {
-    parts: BTreeMap<u32, BTreeSet<(&'static str, Part)>>,
-    of: BTreeMap<(&'static str, Part), BTreeSet<u32>>,
+    parts: BTreeMap<u32, BTreeSet<(ChangeKind, Part)>>,
+    of: BTreeMap<(ChangeKind, Part), BTreeSet<u32>>,
 }
 
 impl Undone {
@@ -46,7 +46,7 @@ impl Undone {
             self.forget(*ended);
         }
         if begins {
-            for one in happened.iter().filter(|one| one.is_lasting()) {
+            for one in happened.iter().filter(|one| is_lasting(one.kind())) {
                 for part in parts(one) {
                     self.parts.entry(number).or_default().insert((one.kind(), part.clone()));
                     self.of.entry((one.kind(), part)).or_default().insert(number);
@@ -56,28 +56,28 @@ impl Undone {
         found.into_iter().collect()
     }
 
-    fn undone_by(&self, one: &Event, begins: bool) -> Vec<&'static str> {
-        let mut undone = match one.kind() {
+    fn undone_by(&self, one: &Event, begins: bool) -> Vec<ChangeKind> {
+        let kind = one.kind();
+        if kind == ChangeKind::StationMoved {
             // A station that gets back its place leaves every other one.
-            "station_moved" if begins => return Vec::new(),
-            "station_moved" => return vec!["station_moved"],
-            _ => one.undoes().to_vec(),
-        };
+            return if begins { Vec::new() } else { vec![kind] };
+        }
+        let is_undone = |other: &ChangeKind| is_lasting(*other) && other.undone_by() == Some(kind);
+        let mut undone: Vec<ChangeKind> = ChangeKind::ALL.iter().copied().filter(is_undone).collect();
         // The program that stood still is gone.
-        if one.kind() == "server_start"
-            && parts(one).any(|part| undone.iter().any(|gone| self.acts(gone, &part)))
-        {
-            undone.push("server_pause");
+        let is_gone = |part: &Part| undone.iter().any(|gone| self.acts(*gone, part));
+        if kind == ChangeKind::ServerStart && parts(one).any(|part| is_gone(&part)) {
+            undone.push(ChangeKind::ServerPause);
         }
         undone
     }
 
-    fn acts(&self, kind: &'static str, part: &Part) -> bool {
+    fn acts(&self, kind: ChangeKind, part: &Part) -> bool {
         self.of.get(&(kind, part.clone())).is_some_and(|numbers| !numbers.is_empty())
     }
 
     /// The changes of a kind of which nothing is left.
-    fn take(&mut self, kind: &'static str, one: &Event) -> BTreeSet<u32> {
+    fn take(&mut self, kind: ChangeKind, one: &Event) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         for part in parts(one) {
             let key = (kind, part);
@@ -100,6 +100,12 @@ impl Undone {
             }
         }
     }
+}
+
+/// Whether a change lasts until an event of another kind undoes it. What lies over others is known to the owners of what
+/// links and publications have.
+fn is_lasting(kind: ChangeKind) -> bool {
+    kind.undone_by().is_some() && !matches!(kind, ChangeKind::LinkChange | ChangeKind::ClientsPublish)
 }
 
 /// On what an event acts.

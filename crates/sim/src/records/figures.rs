@@ -63,7 +63,7 @@ impl SimFigures {
     ) -> Figures {
         let [latency_p50_ns, latency_p99_ns] = self.percentiles();
         let mut sketch = Sketch::default();
-        self.recent.drain(..).for_each(|ns| sketch.count(Duration::from_ns(ns), 1));
+        self.recent.drain(..).for_each(|ns| sketch.count(ns, 1));
         let (links, links_left_out) = self.watched.links(now, wire.traffic(now), |link| wire.link_name(link));
         let group = |(id, counts): (GroupId, &GroupCounts)| GroupFigures {
             group: groups.name_of_group(id).to_owned(),

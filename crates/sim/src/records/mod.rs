@@ -144,7 +144,7 @@ impl Records {
         cause: net::Cause,
     ) {
         if let Some(message) = datagram.packet.unrepeated_message() {
-            let cause = LossCause::of_datagram(cause.into());
+            let cause = LossCause::of_datagram(cause);
             self.dropped_on_way(at, Some(client), datagram.from, message, cause);
         }
     }
@@ -409,7 +409,7 @@ fn write_row(recorder: &mut DirectRecorder, row: &PacketRow<'_>, crossing: &Cros
         Fate::Dropped { cause, air } => {
             row.start_ns = air.map(|air| air.0.as_ns());
             row.sent_ns = air.map(|air| air.1.as_ns());
-            (row.fate, row.cause) = (FrameFate::Dropped, Some(cause.into()));
+            (row.fate, row.cause) = (FrameFate::Dropped, Some(cause));
         }
     }
     recorder.packet(&row)?;

@@ -139,7 +139,7 @@ pub fn frame(number: u64, entered_ns: u64, direction: Direction) -> Frame {
         sent: Some(at(entered_ns + 10)),
         delivered: Some(at(entered_ns + 100)),
         fate: FrameFate::Delivered,
-        cause: Cause::None,
+        cause: None,
         repetition: None,
     }
 }
@@ -196,7 +196,8 @@ pub fn play(sink: &mut Sink) {
     sink.frame(&frame(0, 50, Direction::Up), &segment(true, 999, 2, &[]));
     sink.frame(&frame(1, 60, Direction::Down), &segment(false, 5, 18, &[]));
     let lost = FrameFate::Dropped;
-    let lost = Frame { delivered: None, fate: lost, cause: Cause::QueueFull, ..frame(2, 70, Direction::Up) };
+    let lost =
+        Frame { delivered: None, fate: lost, cause: Some(Cause::QueueFull), ..frame(2, 70, Direction::Up) };
     sink.frame(&lost, &segment(true, 1_000, 24, b"mqtt"));
     sink.frame(&frame(3, 65, Direction::Up), &segment(true, 1_004, 24, b"more"));
 }
