@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -308,3 +309,24 @@ def test_the_time_to_connect_is_told_where_the_transport_differs_and_elsewhere_o
     _, found = compared(place / "qos0", tmp_path / "far")
     assert "to connect" not in found.sentence
     assert "p50 ms to connect" in {row[1] for row in table(found.differing)[1]}
+
+
+def test_a_file_among_runs_is_left_out_by_name(place: Path, tmp_path: Path) -> None:
+    """What a shell makes of ``runs/*``: the catalog stands beside the runs."""
+    for number in range(2):
+        shutil.copytree(place / "qos0" / str(number), tmp_path / "runs" / str(number))
+    catalog = tmp_path / "runs" / "catalog.db"
+    catalog.write_bytes(b"SQLite format 3\0" + bytes(84))
+    words = [str(path) for path in sorted((tmp_path / "runs").iterdir())]
+    said = mqttlab("compare", *words)
+    assert said.returncode == 0 and "The same settings on both sides" in said.stdout
+    assert f"mqttlab: warning: {catalog} left out: it is a database" in said.stderr
+    # Alone beside a run it is a mistake, as before.
+    assert mqttlab("compare", words[0], str(catalog)).returncode == 2
+    # A pattern in quotes names it among what a side leaves out.
+    (tmp_path / "runs" / "empty").mkdir()
+    side = comparison.gather(f"{tmp_path}/runs/*")
+    assert len(side.recordings) == 2
+    assert side.left_out == ((catalog, "it holds no recording"), (tmp_path / "runs" / "empty", "it holds no recording"))
+    said = mqttlab("compare", f"{tmp_path}/runs/*", words[0])
+    assert "catalog.db left out: it holds no recording" in " ".join(said.stdout.split())

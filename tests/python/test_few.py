@@ -74,12 +74,12 @@ def test_a_percentile_is_told_of_so_many_deliveries_that_one_lies_beyond_it(
 def test_values_that_are_alike_from_a_percentiles_rank_on_tell_no_percentile(tmp_path: Path) -> None:
     """One in ten alarms waits for the same image: before, p99, p95 and worst were one number."""
     found = recorded(tmp_path / "tenth", [2732.0 if number % 10 == 0 else 40.0 + number / 10 for number in range(120)])
-    assert line_of(found).endswith("worst of 120: 2,732 (12 alike)") and "p9" not in line_of(found)
+    assert line_of(found).endswith("worst of 120: 2,732 (12 took exactly that)") and "p9" not in line_of(found)
     [flow] = metrics.headline(found).flows
     assert flow.latency["p99"].value == 2732 and flow.latency["p99"].alike == 12 and flow.latency["p99"].enough
     # A single largest value is no such case, and a percentile below it is told.
     assert "p99 " in line_of(recorded(tmp_path / "once", [9.0, *(float(number) / 100 for number in range(119))]))
-    assert line_of(recorded(tmp_path / "all", [25.0] * 120)) == "p50 25  worst of 120: 25 (all alike)"
+    assert line_of(recorded(tmp_path / "all", [25.0] * 120)) == "p50 25  worst of 120: 25 (all took exactly that)"
 
 
 def test_stages_with_few_messages_show_their_largest(tmp_path: Path) -> None:

@@ -407,7 +407,7 @@ def largest(known: Mapping[str, Latency], what: str, say: Callable[[float | None
 def alike_in_words(known: Mapping[str, Latency]) -> str:
     """How many latencies equal the largest, where a percentile is not told for that; else empty."""
     alike = next((one.alike for one in known.values() if one.enough and one.alike is not None), None)
-    return "" if alike is None else f"{'all' if alike == known['max'].n else number(alike)} alike"
+    return "" if alike is None else f"{'all' if alike == known['max'].n else number(alike)} took exactly that"
 
 
 def interval(latency: Latency, with_unit: bool = False) -> str:

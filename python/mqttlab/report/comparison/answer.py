@@ -258,7 +258,7 @@ def _cautions(comparison: Comparison) -> tuple[str, ...]:
     for name, side in zip(SIDES, (comparison.first, comparison.second), strict=True):
         runs = side.recordings
         label = f"{visible(side.label)} ({name})"
-        said += [f"{label}: run {visible(path.name)} left out: {visible(reason)}" for path, reason in side.left_out]
+        said += [f"{label}: {visible(path.name)} left out: {visible(reason)}" for path, reason in side.left_out]
         for run in runs:
             word, reasons = verdict(run)
             if run.going_on:
