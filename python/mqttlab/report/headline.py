@@ -487,10 +487,10 @@ def where_the_time_went(flow: Flow) -> list[str]:
 
 
 def sentences(flow: Flow) -> list[str]:
-    """What is said below a flow's numbers: what did not arrive, and where the time went."""
+    """What is said below a flow's numbers: what did not arrive, and where the time went. What came late is one of the
+    numbers."""
     said = [words[:1].upper() + words[1:] for words in (*acknowledged_in_words(flow), *where_the_time_went(flow))]
-    first = [*([late(flow)] if late(flow) else []), *(words for _, words in promises.of(flow))]
-    said = [f"{words[:1].upper()}{words[1:]}" for words in first] + said
+    said = [f"{words[:1].upper()}{words[1:]}" for _, words in promises.of(flow)] + said
     return [f"{words}." for words in ([undelivered(flow)] if flow.undelivered_percent else []) + said]
 
 
