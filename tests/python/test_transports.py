@@ -381,6 +381,6 @@ def test_from_connecting_to_the_first_message_is_known_of_both_backends_and_of_a
         found = setup(Recording.open(tmp_path / name)).row(0, named=True)
         # Two round trips of 10 ms until the CONNACK, a way of 10 ms over the broker, and back for the PUBACK.
         assert 20 <= found["connect_ms_p50"] < found["connect_to_delivered_ms_p50"]
-        assert 30 <= found["connect_to_delivered_ms_p50"] and 30 <= found["connect_to_acknowledged_ms_p50"]
+        assert found["connect_to_acknowledged_ms_p50"] >= 30
         # A message is due a second after the last: that the client waits for it does not count.
-        assert found["connect_to_delivered_ms_p50"] < 500
+        assert 30 <= found["connect_to_delivered_ms_p50"] < 500
