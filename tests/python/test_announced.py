@@ -104,7 +104,7 @@ def test_the_page_live_shows_runs_of_its_directory_and_figures_that_there_are(
 
         assert perform(job, observe).verdict == "complete"
         assert "by-a-command: " in frames[0] and "outside" not in frames[0]
-        assert "by-a-command" not in frames[1] and "Nothing runs now" in frames[1]
+        assert "by-a-command" not in frames[1] and "Nothing of this dashboard's directory runs now" in frames[1]
         assert f"One run goes on outside the directory of this dashboard: {job.directory}." in frames[1]
         # It was over before a second line of numbers: no figure says that the recording has nothing.
         shown = text_of(live.frame(Store(here.runs), here, watch))

@@ -72,10 +72,11 @@ def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
     shown_now: list[QueuedJob | Announced] = [*running, *elsewhere]
     found = [_running(jobs, job, watch) for job in shown_now]
     found += [_experiment(store, driver) for driver in drivers]
-    if not found:
-        found = [html.P(["Nothing runs now. ", link("Configure", "/configure"), " has a scenario to begin with."],
-                        className="lead")]
     outside = jobs.outside()
+    if not found:
+        what = "Nothing of this dashboard's directory runs now. " if outside else "Nothing runs now. "
+        found = [html.P([what, link("Configure", "/configure"), " has a scenario to begin with."],
+                        className="lead")]
     found += [_outside(outside)] if outside else []
     ended, left = jobs.ended(ENDED_SHOWN), jobs.left_s(going_on)
     states = _states(running, elsewhere, watch)
