@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mqttlab.digits import LONG_NS, latency_in_words
 
 LONG_MS = LONG_NS / 1e6
@@ -34,7 +36,8 @@ def hover_of_two(first: Times, second: Times, shown: str, after: str) -> dict[st
 
 
 def _is_long(milliseconds: Times) -> bool:
-    return any(value is not None and abs(value) >= LONG_MS for value in milliseconds)
+    # What is not known is no number then, and not long. A loop in Python would take a call for each point.
+    return bool((np.abs(np.array(milliseconds, dtype=float)) >= LONG_MS).any())
 
 
 def _words(milliseconds: float | None, signed: bool = False) -> str:

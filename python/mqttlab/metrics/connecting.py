@@ -95,11 +95,9 @@ def first_message_ms(recording: Recording) -> dict[str, NDArray[np.float64]]:
     found = [_first(recording, connections, start) for start in range(0, rows, ROWS_AT_ONCE)]
     if not found:
         return {"connect_to_delivered": np.empty(0), "connect_to_acknowledged": np.empty(0)}
-    first = _of_first(pl.concat(found)).drop_nulls("began_ns")
-    idle = (pl.col("sent_ns") - pl.col("accepted_ns")).clip(lower_bound=0)
-    return {f"connect_to_{what}": first.select(
-        (pl.col(f"{what}_ns") - pl.col("began_ns") - idle) / NS_PER_MS).to_series().drop_nulls().to_numpy(writable=True)
-        for what in ("delivered", "acknowledged")}
+    first = _earliest(pl.concat(found).lazy()).collect()
+    return {"connect_to_delivered": _until(recording, first, "received_ns", FIRST_DELIVERY),
+            "connect_to_acknowledged": _until(recording, first, "acknowledged_ns", pl.lit(value=True))}
 
 
 def _connections(events: pl.DataFrame) -> pl.DataFrame:
@@ -116,23 +114,29 @@ def _connections(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first(recording: Recording, connections: pl.DataFrame, start: int) -> pl.DataFrame:
-    """Of these rows of messages the first of each connection."""
-    received = pl.when(FIRST_DELIVERY).then(pl.col("received_ns").cast(pl.Int64))
-    sent = recording.collect(
-        recording.scan("messages").slice(start, ROWS_AT_ONCE)
-        .filter(pl.col("sent_ns").is_not_null(), pl.col("publisher").is_not_null())
-        .select(pl.col("sent_ns").cast(pl.Int64), pl.col("publisher").cast(pl.Int64), delivered_ns=received,
-                acknowledged_ns=pl.col("acknowledged_ns").cast(pl.Int64))).sort("sent_ns")
-    return _of_first(sent.join_asof(connections, left_on="sent_ns", right_on="since_ns", by="publisher",
-                                    check_sortedness=False))
+    """When the first message of each connection was sent, of these rows; they are read and gone."""
+    sent = recording.scan("messages").slice(start, ROWS_AT_ONCE).filter(
+        pl.col("sent_ns").is_not_null(), pl.col("publisher").is_not_null()).select(
+        pl.col("sent_ns").cast(pl.Int64), pl.col("publisher").cast(pl.Int64)).sort("sent_ns")
+    whose = sent.join_asof(connections.lazy(), left_on="sent_ns", right_on="since_ns", by="publisher",
+                           check_sortedness=False, coalesce=False)
+    # What was handed over between two connections is of neither.
+    return recording.collect(_earliest(whose.drop_nulls("began_ns")))
 
 
-def _of_first(sent: pl.DataFrame) -> pl.DataFrame:
-    """A row for each connection: what was sent first on it. Several rows are deliveries of one message."""
-    on = ["publisher", "since_ns"]
-    is_first = pl.col("sent_ns") == pl.col("sent_ns").min().over(on)
-    return sent.drop_nulls("since_ns").filter(is_first).group_by(*on, maintain_order=True).agg(
-        pl.col("sent_ns", "began_ns", "accepted_ns").first(), pl.col("delivered_ns", "acknowledged_ns").min())
+def _earliest(sent: pl.LazyFrame) -> pl.LazyFrame:
+    return sent.group_by("publisher", "began_ns", "accepted_ns").agg(pl.col("sent_ns").min())
+
+
+def _until(recording: Recording, first: pl.DataFrame, end: str, which: pl.Expr) -> NDArray[np.float64]:
+    """From opening each connection until its first message had come to this end, in ms, without idle time."""
+    rows = recording.scan("messages").filter(which, pl.col(end).is_not_null()).select(
+        pl.col("sent_ns").cast(pl.Int64), pl.col("publisher").cast(pl.Int64), ended_ns=pl.col(end).cast(pl.Int64))
+    idle = (pl.col("sent_ns") - pl.col("accepted_ns")).clip(lower_bound=0)
+    # Several rows are deliveries of one message.
+    took = rows.join(first.lazy(), on=["publisher", "sent_ns"]).group_by("publisher", "began_ns").agg(
+        ms=(pl.col("ended_ns") - pl.col("began_ns") - idle).min() / NS_PER_MS)
+    return recording.collect(took)["ms"].to_numpy(writable=True)
 
 
 def _acknowledge_ms(recording: Recording) -> NDArray[np.float64]:
