@@ -22,7 +22,7 @@ from mqttlab.scenario.load import parse_values
 
 Values = dict[str, Any]
 
-TABLE_TO, EVENTS_TO, LATER_TO, HANDLING_TO, NEXT_TO, LOCAL_TO = 200, 300, 700, 1100, 1300, 1500
+TABLE_TO, EVENTS_TO, LATER_TO, HANDLING_TO, NEXT_TO, LOCAL_TO, PING_TO = 200, 300, 700, 1100, 1300, 1500, 1700
 """Numbers below have results in ``CHANCE.md`` and ``CHANCE-EVENTS.md``, or were drawn before. What came later is not
 drawn for them: they keep their scenarios."""
 EVENTFUL_FROM = 10_000
@@ -63,6 +63,11 @@ class Dice:
     def newly_hits(self, field: str, share: float, since: int = TABLE_TO) -> bool:
         """Whether a field is set that numbers before ``since`` do not have, with this probability."""
         return self._number >= since and self.hits(field, share)
+
+    @property
+    def is_eventful(self) -> bool:
+        """Whether what was said of this number is committed (``words.jsonl``): it keeps its scenario."""
+        return EVENTFUL_FROM <= self._number < KEPT_FROM
 
     def pick(self, field: str, options: Sequence[Any]) -> Any:
         """One of these, each as likely."""
@@ -422,6 +427,10 @@ def _mqtt(dice: Dice, name: str) -> Values:
     if dice.newly_hits(of("names"), 0.15, LATER_TO):
         mqtt |= {"client_id": "d{client:09}-{group}", "username": "{group}:{client:04}",
                  "password": "by-chance-{client}"}
+    if dice.newly_hits(of("ping_rule"), 0.3, PING_TO) and not dice.is_eventful:
+        # With a keep-alive of which a run has several: at the default of 60 s there is no ping to differ in.
+        mqtt |= {"ping": dice.pick(of("ping_rule"), ("interval", "interval", "sent")),
+                 "keep_alive": f"{dice.whole(of('ping_rule.keep_alive'), 1, 5)} s"}
     if dice.hits(of("will"), 0.1):
         mqtt["will"] = {"topic": "gone", "payload": "gone", "qos": dice.pick(of("will.qos"), (0, 1, 2)),
                         "retain": dice.hits(of("will.retain"), 0.3)}

@@ -22,6 +22,7 @@ from mqttlab.terminal import width_of_output
 # A longer word without a digit may be broken, as may a longer name that has one: else one path takes a table's room.
 WORD_MOST, NAME_MOST = 20, 30
 NUMBER = re.compile(r"[^\w\s]*\d\S*")
+UNIT = re.compile(r" \([^()]*\)$")
 # Of a column with its padding, and of the table's edge (Rich's default box).
 BESIDE, EDGE = 3, 1
 
@@ -79,7 +80,9 @@ def print_table(
     least = [max(map(_least, column)) for column in columns]
     parts = _parts(least, keys, console.width - EDGE)
     for number, part in enumerate(parts, 1):
-        of = f" (part {number} of {len(parts)} of its columns)" if len(parts) > 1 else ""
+        # What each begins with, the keys, all of them have. A unit stands in the head.
+        ends = [UNIT.sub("", " ".join(cells[0][place].plain.split())) for place in (*part[keys:][:1], part[-1])]
+        of = f" (part {number} of {len(parts)}: {' to '.join(dict.fromkeys(ends))})" if len(parts) > 1 else ""
         shown = Table(title=Text(visible(title) + of), title_justify="left", title_style="bold",
                       show_lines=lines)
         widths = _widths([max(map(_wanted, columns[place])) for place in part],

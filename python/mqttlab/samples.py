@@ -14,6 +14,7 @@ COUNTED_BY = {
     "burst_completion_ms": "bursts_complete", "burst_spread_ms": "bursts_complete",
     "connect_ms": "connects", "connect_tcp_ms": "connects", "connect_tls_ms": "connects",
     "connect_tls_resumed_ms": "connects", "connect_websocket_ms": "connects", "connect_mqtt_ms": "connects",
+    "connect_to_delivered_ms": "connects", "connect_to_acknowledged_ms": "connects",
     "subscribe_ms": "subscriptions", "unsubscribe_ms": "unsubscriptions",
 }
 

@@ -76,6 +76,44 @@ def test_a_run_of_days_writes_its_lines_ever_more_rarely(tmp_path: Path) -> None
     assert [line["at_ns"] for line in written[:100]] == [*range(100)]
 
 
+def test_the_page_live_shows_runs_of_its_directory_and_figures_that_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")
+    from dashboards import queue_below
+    from mqttlab.dashboard.jobs import Jobs
+    from mqttlab.dashboard.pages import live
+    from mqttlab.dashboard.store import Store
+    from mqttlab.dashboard.watch import Watch
+    from test_dashboard_pages import text_of
+
+    # The default of `--runs` is relative.
+    monkeypatch.chdir(tmp_path)
+    job, frames = of(tmp_path), []
+    with queue_below(tmp_path) as queue:
+        here, other = Jobs(Path("runs"), queue.directory), Jobs(tmp_path / "others", queue.directory)
+        watch, watch_there = Watch(here), Watch(other)
+
+        def observe(_line: dict[str, Any]) -> None:
+            if not frames:
+                frames.extend(text_of(live.frame(Store(jobs.runs), jobs, seen))
+                              for jobs, seen in ((here, watch), (other, watch_there)))
+                assert job.identifier in live.told(here, watch)["jobs"]
+                assert job.identifier not in live.told(other, watch_there)["jobs"]
+                assert live.standing(here, watch) is not None and live.standing(other, watch_there) is None
+
+        assert perform(job, observe).verdict == "complete"
+        assert "by-a-command: " in frames[0] and "outside" not in frames[0]
+        assert "by-a-command" not in frames[1] and "Nothing of this dashboard's directory runs now" in frames[1]
+        assert f"One run goes on outside the directory of this dashboard: {job.directory}." in frames[1]
+        # It was over before a second line of numbers: no figure says that the recording has nothing.
+        shown = text_of(live.frame(Store(here.runs), here, watch))
+        assert len(watch.of(job.identifier).ticks) < 2
+        assert "by-a-command, which has ended" in shown and "figure/" not in shown
+        assert "over before its engine had told enough for a figure here" in shown and "/run/one" in shown
+        assert "by-a-command" not in text_of(live.frame(Store(other.runs), other, watch_there))
+
+
 @pytest.mark.live
 def test_the_page_live_shows_a_commands_run_and_keeps_its_figures(tmp_path: Path) -> None:
     pytest.importorskip("dash", reason="the dashboard's packages are missing: make setup-dashboard")

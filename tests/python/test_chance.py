@@ -158,6 +158,16 @@ def test_every_field_of_a_scenario_is_drawn_or_says_why_not() -> None:
     assert missing == []
 
 
+def test_each_rule_of_pinging_is_drawn_with_a_keep_alive_that_a_run_has_pings_of() -> None:
+    found: dict[str, set[str]] = {}
+    for number in CANDIDATES:
+        for group in candidate(number)["groups"]:
+            mqtt = group.get("mqtt", {})
+            found.setdefault(str(mqtt.get("ping")), set()).add(str(mqtt.get("keep_alive")))
+    assert {"silence", "interval", "sent"} <= found.keys()
+    assert found["interval"] <= {f"{seconds} s" for seconds in range(1, 6)}
+
+
 def test_both_backends_have_the_rows_that_are_judged(drawn: dict[int, dict[str, Any]], tmp_path: Path) -> None:
     plan = compile_plan(parse_values({**drawn[0], "seed": 1, "backend": "sim"}, "0"))
     perform(Job(plan, tmp_path / "run", "0" * 26), lambda progress: None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +281,52 @@ def test_sides_of_one_name_are_numbered(place: Path) -> None:
     first = comparison.side("qos", sorted((place / "qos0").iterdir()), "qos0")
     made = [comparison.compare(first, other)] * 2
     assert several.labels(made) == ["1: qos", "2: qos", "3: qos"]
+
+
+def test_the_time_to_connect_is_told_where_the_transport_differs_and_elsewhere_only_a_clear_change(
+    place: Path, tmp_path: Path
+) -> None:
+    tls = {f"groups[{number}].transport": {"tls": {"version": "1.3"}} for number in (0, 1)}
+    for repetition in range(3):
+        run(tmp_path / "tls" / str(repetition), {"repetitions": 3, **tls}, repetition)
+        run(tmp_path / "far" / str(repetition), {"repetitions": 3, "networks[0].model": "nb-iot"}, repetition)
+    measures = ("connect_ms_p50", "connect_to_delivered_ms_p50")
+    both, found = compared(place / "qos0", tmp_path / "tls")
+    assert re.match(r"TLS 1\.3 against plain TCP: p\d\d? .*, p50 to connect .* times as high", found.sentence)
+    rows = {row[1]: row for row in table(found.differing)[1]}
+    assert rows["p50 ms to connect"][0] == "all clients" and "p50 ms to connect and deliver" in rows
+    for one in both.headlines:
+        if one.measure in measures:
+            at = metrics.setup(both.second.recordings[0])[one.measure].item()
+            assert one.change.second[0] == at and one.change.first[0] < at
+    # At QoS 0 and 1 clients connect alike: nobody is told of it.
+    same, found = compared(place / "qos0", place / "qos1")
+    assert {one.measure for one in same.headlines} >= set(measures)
+    assert "to connect" not in f"{found.sentence} {rest(found)} {table(found.differing)}"
+    told = several.said([both, same])
+    assert "p50 ms to connect" in {row[1] for row in several.table(told.rows, ["a", "b", "c"])[1]}
+    # On another network they do not, which is in the table.
+    _, found = compared(place / "qos0", tmp_path / "far")
+    assert "to connect" not in found.sentence
+    assert "p50 ms to connect" in {row[1] for row in table(found.differing)[1]}
+
+
+def test_a_file_among_runs_is_left_out_by_name(place: Path, tmp_path: Path) -> None:
+    """What a shell makes of ``runs/*``: the catalog stands beside the runs."""
+    for number in range(2):
+        shutil.copytree(place / "qos0" / str(number), tmp_path / "runs" / str(number))
+    catalog = tmp_path / "runs" / "catalog.db"
+    catalog.write_bytes(b"SQLite format 3\0" + bytes(84))
+    words = [str(path) for path in sorted((tmp_path / "runs").iterdir())]
+    said = mqttlab("compare", *words)
+    assert said.returncode == 0 and "The same settings on both sides" in said.stdout
+    assert f"mqttlab: warning: {catalog} left out: it is a database" in said.stderr
+    # Alone beside a run it is a mistake, as before.
+    assert mqttlab("compare", words[0], str(catalog)).returncode == 2
+    # A pattern in quotes names it among what a side leaves out.
+    (tmp_path / "runs" / "empty").mkdir()
+    side = comparison.gather(f"{tmp_path}/runs/*")
+    assert len(side.recordings) == 2
+    assert side.left_out == ((catalog, "it holds no recording"), (tmp_path / "runs" / "empty", "it holds no recording"))
+    said = mqttlab("compare", f"{tmp_path}/runs/*", words[0])
+    assert "catalog.db left out: it holds no recording" in " ".join(said.stdout.split())

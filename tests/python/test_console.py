@@ -68,6 +68,14 @@ def test_words_wrap_and_numbers_do_not(width: int) -> None:
     assert printed.count("description") == 3 * printed.count("Widest")
 
 
+def test_each_part_of_a_table_names_its_columns() -> None:
+    text = io.StringIO()
+    heads = ["point", *(f"metric_{place} (kB/device/h)" for place in range(5))]
+    print_table(Console(file=text, width=60), "Means", heads, [["a", *["1234567.8"] * 5]])
+    titles = [line.strip() for line in text.getvalue().splitlines() if line.startswith("Means")]
+    assert titles == ["Means (part 1 of 2: metric_0 to metric_2)", "Means (part 2 of 2: metric_3 to metric_4)"]
+
+
 def test_a_number_wider_than_the_lines_is_not_cut() -> None:
     text = io.StringIO()
     print_table(Console(file=text, width=20), "t", ["of", "value"], [["one", "1234567890123456789012345"]])

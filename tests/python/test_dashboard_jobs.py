@@ -155,6 +155,20 @@ def test_a_run_from_the_browser_leaves_a_recording_that_the_catalog_knows(jobs: 
     assert again.going_on() == []
 
 
+def test_another_directorys_jobs_are_in_the_queue_alone(jobs: Jobs, tmp_path: Path) -> None:
+    [identifier] = jobs.start(drafts.written(SHORT), held=True)
+    there = Jobs(tmp_path / "others", jobs.queue.directory)
+    jobs.queue.add_driver(["experiment", "x.toml", "--runs", str(jobs.runs), "--help"], label="x", directory=tmp_path)
+    assert [one.label for one in jobs.experiments()] == ["x"] or jobs.queue.drivers() == []
+    assert there.experiments() == []
+    told = live.told(there, Watch(there))
+    assert f"in {jobs.runs}" in json.dumps(told["queue"]) and told["jobs"] == {}
+    assert f"in {jobs.runs}" not in json.dumps(live.told(jobs, Watch(jobs))["queue"])
+    jobs.resume(identifier)
+    ended(jobs, identifier)
+    assert there.ended(100) == []
+
+
 def test_a_run_can_be_ended_early_and_keeps_what_it_has(jobs: Jobs) -> None:
     [identifier] = jobs.start(drafts.written(replace(SHORT, duration="3 h", delay="5 ms")))
     watch, actions = Watch(jobs), Actions(jobs)
@@ -232,6 +246,7 @@ def test_a_long_run_is_kept_as_an_even_selection_and_its_last_second_whole() -> 
             assert figure is None, "a simulation's clients are never late"
         else:
             assert figure is not None and max(len(trace.x) for trace in figure.data) <= live_figures.TICKS_DRAWN
+    assert "told nothing" in live_figures.nothing(run.ticks) and "too little" in live_figures.nothing(run.ticks[:1])
     assert live_figures.drawn("latency", run.ticks[:1]) is None and live_figures.drawn("none", run.ticks) is None
     tables = shown(run)["tables"]
     # A tenth of a second of processor time in a second.

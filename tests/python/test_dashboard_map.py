@@ -154,3 +154,15 @@ def test_the_map_moves(somebody: Visitor, run: str, kind: str, words: str) -> No
     assert page.get_by_label("Messages", exact=True).input_value() == "no such topic"
     assert page.get_by_label("Speed").input_value() == "0.1"
     assert somebody.elsewhere == set() and somebody.problems == []
+
+
+@pytest.mark.parametrize("width", [320, 400])
+@pytest.mark.parametrize("run", ["plain", "abroad", "hall"])
+def test_the_map_is_as_wide_as_a_telephone(somebody: Visitor, run: str, width: int) -> None:
+    page = somebody.page
+    page.set_viewport_size({"width": width, "height": 860})
+    for path in (f"/map?run={run}", f"/run/{run}?part=map"):
+        somebody.go(path)
+        page.locator(".map-place[data-drawn]").wait_for()
+        page.locator(".map-place path.leaflet-interactive").first.hover(force=True)
+        assert page.evaluate("document.documentElement.scrollWidth") == width, path

@@ -9,9 +9,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from mqttlab import figures
+from mqttlab.figures import comparison
 from mqttlab.figures.drawing import Figure, panels, plotly_js, trace
 
 
@@ -59,3 +61,24 @@ def test_the_script_is_of_the_version_of_plotlys_package() -> None:
     assert f"plotly.js (cartesian - minified) v{version}\n" in plotly_js()[:200]
     for asks in ("downloads.py", "assets/a-figures.js"):
         assert f"plotly-{version}.js" in (dashboard / asks).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("slowest", "said"), [(9_999.0, None), (301_250.0, "301 s"), (1_085_630.0, "18.1 min")])
+def test_a_point_of_ten_seconds_is_not_told_in_milliseconds(slowest: float, said: str | None) -> None:
+    """Once "301250.000 ms" stood under the mouse, beside pages that say 301 s."""
+    samples = pl.DataFrame({"qos": [1, 1, 1], "intended_s": [0.0, 1.0, 2.0], "latency_ms": [40.0, 50.0, slowest],
+                            "first_ms": [1.0, 2.0, slowest], "second_ms": [1.0, 2.0, 3.0], "reason": ["r"] * 3})
+    shifts = pl.DataFrame({"flow": ["f"], "quantile": ["p99"], "shift_ms": [-slowest], "low_ms": [None],
+                           "high_ms": [None]})
+    trips = pl.DataFrame({"towards": ["to_broker"] * 3, "at_s": [0.0, 1.0, 2.0], "rtt_ms": [1.0, 2.0, slowest]})
+    parts = pl.DataFrame({"qos": [1], "part": ["sender_nagle_ns"], "mean_ms": [slowest], "level": ["a"]})
+    drawn = [
+        figures.latency_over_time(samples), figures.latency_cdf(samples), figures.round_trips_over_time(trips),
+        comparison.latency_cdf_of_sides({"a": samples}), comparison.latency_in_both(samples),
+        comparison.quantile_shifts(shifts), figures.attribution_stack(parts, {"sender_nagle_ns": "Nagle"}),
+    ]
+    for figure in drawn:
+        for one in (part for part in figure.data if part.hovertemplate):
+            assert ("ms" in one.hovertemplate) == (said is None), one
+            if said is not None:
+                assert any(said in words for words in one.hovertext), one.hovertext

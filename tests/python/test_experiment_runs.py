@@ -164,7 +164,7 @@ def test_the_same_command_goes_on_and_then_does_nothing(tmp_path: Path) -> None:
     assert "undecided" in run(tmp_path, "loss.toml", status=5)
     journal = (tmp_path / "runs" / "loss" / "journal.jsonl").read_text(encoding="utf-8")
     said = run(tmp_path, "loss.toml", "--junit", "j.xml", status=5)
-    assert "going on: 9 of 9 runs are done" in said
+    assert "going on: 9 of 9 runs are done" in said and "junit      j.xml" in said
     assert (tmp_path / "runs" / "loss" / "journal.jsonl").read_text(encoding="utf-8") == journal
     assert (tmp_path / "j.xml").read_text(encoding="utf-8").count("<skipped") == 9
     # More repetitions make nothing stale.
@@ -177,6 +177,14 @@ def test_the_same_command_goes_on_and_then_does_nothing(tmp_path: Path) -> None:
     run(tmp_path, "loss.toml", "--redo", status=5)
     states = [run.state for run in ExperimentDirectory.open(tmp_path / "runs" / "loss").runs()]
     assert states.count("stale") == 19 and states.count("done") == 9
+
+
+def test_an_experiment_without_factors_says_what_was_set(tmp_path: Path) -> None:
+    """Once its runs were "the scenario as it is", whatever ``--set`` had changed."""
+    (tmp_path / "field.toml").write_text(SCENARIO, encoding="utf-8")
+    said = run(tmp_path, "field.toml", "--set", "phases.duration=1 s", "--set", "repetitions=2", status=0)
+    assert 'set at every point: phases.duration = "1 s"\n' in said
+    assert "as it is" not in said and "the only point, block 1" in said
 
 
 @pytest.mark.parametrize(("bound", "status"), [("20 s", 0), ("1 ms", 4)])
@@ -412,6 +420,7 @@ def test_run_judges_a_scenarios_thresholds_over_its_repetitions(
     result = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == status, result.stdout + result.stderr
     assert word in result.stdout + result.stderr
+    assert ("junit      j.xml" in result.stdout) == (status != 2)
     assert (tmp_path / "j.xml").exists() == (status != 2) and (tmp_path / "runs").exists() == (status != 2)
 
 

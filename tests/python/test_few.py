@@ -18,7 +18,7 @@ from mqttlab.experiments.found import sentences
 from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import Response, Value, judged_of, supported
 from mqttlab.experiments.schedule import Records, found_by, wanted
-from mqttlab.experiments.thresholds import Earlier, Judgement, judge_runs
+from mqttlab.experiments.thresholds import Earlier, Judgement, Watch, judge_runs
 from mqttlab.recording import Recording
 from mqttlab.report import cards, headline, stages
 from mqttlab.report.answer import lines
@@ -28,7 +28,7 @@ from mqttlab.samples import counted_by, fewest
 from mqttlab.scenario.threshold import Threshold
 from recordings import Message, write
 from test_dashboard_pages import text_of
-from test_experiments import SEARCH, loaded, record
+from test_experiments import SEARCH, UNTIL, changed, loaded, record
 
 PERCENTILES = ("p99", "p95", "p50")
 
@@ -74,12 +74,12 @@ def test_a_percentile_is_told_of_so_many_deliveries_that_one_lies_beyond_it(
 def test_values_that_are_alike_from_a_percentiles_rank_on_tell_no_percentile(tmp_path: Path) -> None:
     """One in ten alarms waits for the same image: before, p99, p95 and worst were one number."""
     found = recorded(tmp_path / "tenth", [2732.0 if number % 10 == 0 else 40.0 + number / 10 for number in range(120)])
-    assert line_of(found).endswith("worst of 120: 2,732 (12 alike)") and "p9" not in line_of(found)
+    assert line_of(found).endswith("worst of 120: 2,732 (12 took exactly that)") and "p9" not in line_of(found)
     [flow] = metrics.headline(found).flows
     assert flow.latency["p99"].value == 2732 and flow.latency["p99"].alike == 12 and flow.latency["p99"].enough
     # A single largest value is no such case, and a percentile below it is told.
     assert "p99 " in line_of(recorded(tmp_path / "once", [9.0, *(float(number) / 100 for number in range(119))]))
-    assert line_of(recorded(tmp_path / "all", [25.0] * 120)) == "p50 25  worst of 120: 25 (all alike)"
+    assert line_of(recorded(tmp_path / "all", [25.0] * 120)) == "p50 25  worst of 120: 25 (all took exactly that)"
 
 
 def test_stages_with_few_messages_show_their_largest(tmp_path: Path) -> None:
@@ -178,6 +178,37 @@ def test_a_search_does_not_judge_by_a_percentile_of_few_deliveries(tmp_path: Pat
     assert "where runs have too few deliveries for this percentile" in found(99)
     # What had not arrived at the end would be later: no percentile is needed for that.
     assert "does not hold at the lowest level" in found(9, under_way=60.0)
+    # One of fifty-one is by chance more than one of a hundred.
+    assert "where runs have too few deliveries" in found(50, under_way=100 / 51)
+
+
+def test_repetitions_are_not_ended_by_a_percentile_of_few_deliveries(tmp_path: Path) -> None:
+    """Before, three runs whose largest latencies agreed were enough."""
+    experiment = loaded(tmp_path, changed(UNTIL, ('control = "every 10 runs"\n', "")))
+
+    def done(deliveries: int) -> list[RunRecord]:
+        made: list[RunRecord] = []
+        while left := [task for task in wanted(experiment, Records(made, 3)) if not Records(made, 3).settled(task)]:
+            one = record(left[0], 50.0 + left[0].block % 2 / 10)
+            count = Value(metric="messages_delivered", scope="run", scope_name=None, value=deliveries, unit="")
+            made.append(replace(one, responses=(*one.responses, count)))
+        return made
+
+    enough, few = done(100), done(99)
+    assert (len(enough), len(few)) == (9 * 3, 9 * 12) and sentences(experiment, Records(enough, 3)) == []
+    assert sentences(experiment, Records(few, 3)) == [
+        "repetitions: undecided by latency_ms_p99 at 9 points, so that the most are made: a run has only 99 "
+        "deliveries, and this percentile needs 100; lengthen `phases.duration`"]
+
+
+def test_no_run_is_ended_by_a_percentile_of_few_deliveries() -> None:
+    for delivered, ended in ((99, False), (100, True)):
+        watch = Watch([Threshold.model_validate({"metric": "latency_ms_p99", "below": "100 ms", "abort": True})])
+        watch.observe("a", {"event": "phase", "phase": "measurement", "at_ns": 0, "length_ns": 0})
+        for second in range(5):
+            watch.observe("a", {"event": "tick", "at_ns": second * 10**9, "latency_p99_ns": 900 * 10**6,
+                                "delivered": delivered})
+        assert (watch.ended("a") is not None) == ended
 
 
 def test_a_comparison_of_few_messages_is_of_their_largest(tmp_path: Path) -> None:

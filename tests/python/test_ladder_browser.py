@@ -68,5 +68,12 @@ def test_a_ladder_is_as_wide_as_the_page_until_it_could_not_be_read(page: Page, 
           document.documentElement.scrollWidth > document.documentElement.clientWidth]; }""")
     assert shown == pytest.approx(min(own, max(room, 0.8 * own)), abs=1)
     assert scrolled == (room < 0.8 * own - 1) and not beyond
+    # Its left end, which a telephone shows, has the first line, and no empty strip before it.
+    axis, line = page.evaluate("""() => { const svg = document.querySelector("figure svg");
+        return [svg.querySelector("text").getBoundingClientRect().right,
+          Math.min(...[...svg.querySelectorAll("line")].map((one) => one.getBoundingClientRect()).filter(
+            (one) => one.width < 3 && one.height > 100).map((one) => one.left))]; }""")
+    assert 0 < line - axis < 60
+    assert page.eval_on_selector_all("figure title", "all => all.every(one => !one.textContent.endsWith(' ms'))")
     # The shadow at an edge, beyond which there is more of it, is seen through the picture.
     assert page.evaluate("getComputedStyle(document.querySelector('figure svg')).mixBlendMode") == "multiply"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ import pytest
 
 from mqttlab import metrics
 from mqttlab.metrics.application import is_once
+from mqttlab.metrics.connecting import first_message_ms
 from mqttlab.metrics.flow import FLOW
 from mqttlab.recording import Recording, RecordingError
 from mqttlab.report import coverage
@@ -101,6 +103,29 @@ def test_a_disconnect_counts_for_the_rows_its_client_takes_part_in(tmp_path: Pat
     assert metrics.application(recording)["disconnects"].to_list() == [1, 1]
     assert metrics.setup(recording)["connect_ms_p50"].to_list() == [7]
     assert metrics.setup(recording)["acknowledge_ms_p50"].to_list() == [2]
+
+
+def test_the_time_from_connecting_to_the_first_message_leaves_out_the_schedule(tmp_path: Path) -> None:
+    def event(at_ms: float, kind: str, took_ms: float | None = None, client: int = 0) -> dict[str, Any]:
+        return {"at_ns": int(at_ms * MS), "kind": kind, "client": client, "detail": None,
+                "took_ns": None if took_ms is None else int(took_ms * MS)}
+
+    # Messages are sent every 100 ms and acknowledged after 2 ms.
+    events = [event(50, "connack", 30), event(180, "close"),
+              # The message at 200 ms was handed over between two connections; that at 300 ms before the CONNACK.
+              event(320, "connack", 40), event(380, "disconnect"),
+              # Nothing was sent over this one, and the next one's first message was lost.
+              event(390, "connack", 5), event(392, "close"), event(450, "connack", 20), event(460, "connack", 7, 1)]
+    sent = [Message(n, latency, qos=1) for n, latency in enumerate((3, 8, 9, 50))] + [
+        Message(5, None, fate="lost", qos=1), Message(5, None, fate="lost", subscriber=2, qos=1), Message(6, qos=1)]
+    recording = Recording.open(write(tmp_path / "run", sent, events=events))
+    found = first_message_ms(recording)
+    assert sorted(found["connect_to_delivered"]) == [30 + 8, 20 + 50]
+    assert sorted(found["connect_to_acknowledged"]) == [20 + 2, 20 + 2, 30 + 2]
+    row = metrics.setup(recording).row(0, named=True)
+    assert row["connect_to_delivered_ms_p50"] == (38 + 70) / 2
+    nothing = Recording.open(write(tmp_path / "none", sent))
+    assert metrics.setup(nothing)["connect_to_delivered_ms_p50"].item() is None
 
 
 def test_batch_means_cover_the_mean_of_correlated_samples() -> None:

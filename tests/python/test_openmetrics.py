@@ -103,6 +103,7 @@ def test_a_line_is_served_in_both_formats() -> None:
     assert found['mqttlab_phase{"mqttlab_phase": "measurement"}'] == 1
     assert found['mqttlab_phase{"mqttlab_phase": "warm_up"}'] == 0
     assert found["mqttlab_run_time_seconds"] == 2.5 and found["mqttlab_deliveries_expected_total"] == 58
+    assert found["mqttlab_deliveries_outstanding"] == 8
     assert found['mqttlab_latency_seconds{"percentile": "99"}'] == 0.9
     assert 'mqttlab_latency_seconds{"percentile": "90"}' not in found, "what is not known is no number"
     assert found['mqttlab_lateness_seconds{"of": "sender"}'] == pytest.approx(2e-5)
@@ -182,6 +183,7 @@ def test_events_and_stages_of_a_run_are_read_as_they_come(backend: str, tmp_path
     messages = Recording.open(tmp_path / "run").messages
     sent = messages.filter(pl.col("sent_ns").is_not_null()).select("publisher", "sequence").n_unique()
     assert found[-1]["mqttlab_messages_sent_total"] == sent > 300
+    assert found[-1]["mqttlab_deliveries_outstanding"] == 0, "after its outages all of it has come"
     assert found[-1]["mqttlab_deliveries_total"] == messages.filter(pl.col("fate") == "delivered").height
     targets = {name.split('"target": ')[1] for name in found[0] if name.startswith("mqttlab_events_total")}
     assert targets == {'"field/up, field/down"}', '"sensors"}', '"broker"}'}

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from commands import mqttlab
 from mqttlab.errors import MqttlabError
 from mqttlab.metrics import deliveries, setup
 from mqttlab.recording import Recording
@@ -364,3 +365,22 @@ def test_a_client_that_loses_its_connection_opens_its_layers_again(tmp_path: Pat
     again = int((kinds == "reconnect").sum())
     assert len(opened(recording)["websocket"]) > 2 if again else True
     assert len(opened(recording)["tcp"]) >= len(opened(recording)["websocket"])
+
+
+@pytest.mark.parametrize("backend", ["sim", pytest.param("live", marks=pytest.mark.live)])
+def test_from_connecting_to_the_first_message_is_known_of_both_backends_and_of_a_capture(
+    backend: str, tmp_path: Path
+) -> None:
+    values = scenario("tcp", rate="1 /s", qos=1, phases={"warm_up": "0 s", "duration": "4 s"}, backend=backend)
+    outcome = perform(Job(compile_plan(parse_values(values)), tmp_path / "run"), lambda line: None)
+    assert (tmp_path / "run" / "run.json").exists(), outcome.reason
+    for command in (("export", tmp_path / "run", "--pcapng", tmp_path / "run.pcapng"),
+                    ("import", "capture", tmp_path / "run.pcapng", "--output", tmp_path / "again")):
+        assert mqttlab(*command).returncode == 0
+    for name in ("run", "again"):
+        found = setup(Recording.open(tmp_path / name)).row(0, named=True)
+        # Two round trips of 10 ms until the CONNACK, a way of 10 ms over the broker, and back for the PUBACK.
+        assert 20 <= found["connect_ms_p50"] < found["connect_to_delivered_ms_p50"]
+        assert found["connect_to_acknowledged_ms_p50"] >= 30
+        # A message is due a second after the last: that the client waits for it does not count.
+        assert 30 <= found["connect_to_delivered_ms_p50"] < 500

@@ -292,6 +292,30 @@ def test_the_same_line_runs_on_a_real_broker(tmp_path: Path) -> None:
     assert values["messages_delivered"] == 20
 
 
+def test_two_options_compared_tell_what_decides(tmp_path: Path) -> None:
+    """Behind a NAT that forgets: what comes late, what is cut off, and megabytes a month, once not on the screen."""
+    words = ("--clients 5 --every 5min --nat 2min,10min --qos 0,1 --keep-alive 5min --network lte-m --duration 30min "
+             "--repetitions 3 --simulate --set 'groups[0].late_after=\"60 ms\"'")
+    said = attempt(words, tmp_path).stdout
+    sentence = " ".join(said.partition("Means")[0].split())
+    # A queue of QoS 1 waits for the next connection: all of it comes, long after it was due.
+    assert "most late with nat 2 min, qos 1 (" in sentence
+    assert "most disconnects with nat 2 min, qos 0 and nat 2 min, qos 1 (10)" in sentence
+    assert "most not delivered with nat 2 min, qos 0 (" in sentence and "bytes up with nat 10 min" in sentence
+    for head in ("late", "disconnects", "MB/device a month", "kB/device/h up"):
+        assert head in said
+    told = json.loads(attempt(f"{words} --json", tmp_path).stdout)
+    points = {tuple(point["levels"].values()): point["values"] for point in told["points"]}
+    of = points["2 min", "1"]
+    assert of["disconnects"]["mean"] == 10 and of["late"]["mean"] > 20
+    up, down, month = (of[name]["mean"] for name in (
+        "kb_per_device_hour_up", "kb_per_device_hour_down", "mb_per_device_month"))
+    assert month == pytest.approx((up + down) * 24 * 30 / 1000)
+    # Nobody asks when a message is late, and no connection ends: there is no such column.
+    plain = attempt("--qos 0,1 --every 1s --duration 5s --simulate", tmp_path).stdout.partition("latency in ms")[0]
+    assert "late" not in plain and "connects" not in plain and "MB/device" in plain
+
+
 def test_a_comparison_cuts_nothing_off_on_eighty_columns(tmp_path: Path) -> None:
     # Of names and figures this long a table with intervals beside means left "keep-alive 1 m…" and "1,302 ± …".
     done = attempt(f"--clients 2 --rate 5/s --keep-alive 150s,900s --network nb-iot --repetitions 3 {QUICK}", tmp_path)

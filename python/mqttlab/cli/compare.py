@@ -10,7 +10,7 @@ from mqttlab.comparison import Side, compare, gather, of_stage, side
 from mqttlab.console import Console
 from mqttlab.errors import UsageError
 from mqttlab.metrics import ALL, is_of_stages
-from mqttlab.mistaken import did_you_mean
+from mqttlab.mistaken import did_you_mean, what_it_is
 from mqttlab.report.comparison import (
     document,
     print_comparison,
@@ -50,6 +50,7 @@ def show_comparison(
         raise UsageError("--by message compares whole runs, but --stage asks for a part of them; leave one of them out")
     if html is not None:
         writable_file(html, "--html")
+    words = _without_files(words)
     several_sides = len(words) > 2
     if several_sides and by_message:
         raise UsageError(f"--by message is for two sides, but there are {len(words)}; compare two of them")
@@ -74,6 +75,17 @@ def show_comparison(
     if html is not None:
         page = write_comparison(comparison, html, by_message=by_message)
         say(f"report     {page}", err=as_json)
+
+
+def _without_files(words: Sequence[str]) -> Sequence[str]:
+    """The words without files, which a shell's pattern names beside runs, such as the catalog; as they are where fewer
+    than two would be left, so that the file is told as a mistake."""
+    files = [word for word in words if Path(word).is_file()]
+    if not files or len(words) - len(files) < 2:
+        return words
+    for word in files:
+        say(f"mqttlab: warning: {word} left out: it {what_it_is(Path(word)) or 'is a file'}", err=True)
+    return [word for word in words if word not in files]
 
 
 def _of_catalog(word: str, url: str | None) -> Side:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -47,6 +48,7 @@ from mqttlab.report.text import number
 from mqttlab.runs import Job, LocalPool
 from mqttlab.scenario.estimate import estimate
 from mqttlab.scenario.needs import need_secrets, need_servers
+from mqttlab.scenario.secret import without_written
 from mqttlab.scenario.unusual import unusual
 from mqttlab.scenario.wording import Source
 from mqttlab.statistics import mean_interval, smallest_difference
@@ -117,6 +119,7 @@ def perform(
         seconds = math.fsum(record.seconds for record in finish.records)
         with scratch.unfinished(junit) as made:
             made.write_text(junit_xml(experiment.name, judged, lost, seconds), encoding="utf-8")
+        out.print(f"junit      {from_here(junit)}", highlight=False, soft_wrap=True, markup=False)
     return status_of(finish, judged, Records(finish.records, experiment.file.attempts))
 
 
@@ -361,8 +364,17 @@ def _lines(experiment: Experiment) -> list[str]:
     if file.control:
         lines.append(f"  control: the reference again after every {file.control} runs")
     lines.append(f"  responses: {', '.join(map(str, experiment.responses))}")
+    lines += [f"  {words}" for words in _replaced(experiment)]
     lines += [f"  threshold: {title(threshold)}" for threshold in experiment.thresholds]
     return lines
+
+
+def _replaced(experiment: Experiment) -> list[str]:
+    """What the experiment's file and the command line set at every point, in a line, if anything."""
+    values = {**without_written(experiment.file.set), **experiment.replaced}
+    told = ", ".join(f"{place} = {json.dumps(value, ensure_ascii=False)}" for place, value in values.items()
+                     if place != "repetitions")
+    return [f"set at every point: {told}"] if told else []
 
 
 def _costs(experiment: Experiment, done: Sequence[RunRecord], width: int) -> list[str]:
@@ -443,6 +455,8 @@ def _say(console: Console, directory: ExperimentDirectory, finish: Finish) -> No
     if points:
         print_table(console, "Means", ["point", "runs", *heads], rows)
         console.print("mean ± half width of the 95 % interval over runs", highlight=False)
+        for words in _replaced(experiment):
+            console.print(words, highlight=False, markup=False, soft_wrap=True)
     if len(order) > ROWS_MAX:
         console.print(f"and {len(order) - ROWS_MAX} more points", highlight=False)
     answers = Records(finish.records, experiment.file.attempts)

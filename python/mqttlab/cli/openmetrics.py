@@ -84,6 +84,8 @@ class Watched:
             yield GaugeMetricFamily("mqttlab_run_time_seconds", "Time of the run.", tick["at_ns"] / NS_PER_S)
             yield GaugeMetricFamily("mqttlab_clients_connected", "Clients connected now.", tick["connected"])
             yield from _counters([(tick, [])], COUNTERS, [])
+            yield GaugeMetricFamily("mqttlab_deliveries_outstanding", "Deliveries that are expected so far and have "
+                                    "not come: under way, waiting, or lost.", _outstanding(tick))
             yield from self._times(tick)
             yield from self._parts(tick)
 
@@ -130,6 +132,11 @@ class Watched:
             memory.add_metric([visible(row["server"])], row["rss_bytes"])
         yield processor
         yield memory
+
+
+def _outstanding(tick: Mapping[str, Any]) -> int:
+    """The engine counts both in turn: a delivery may be there before what is expected is counted."""
+    return max(0, int(tick["expected"]) - int(tick["delivered"]))
 
 
 def _counters(

@@ -148,6 +148,7 @@ def _concluded(
     if junit is not None:
         with scratch.unfinished(junit) as made:
             made.write_text(repetitions.junit(judged), encoding="utf-8")
+        say(f"junit      {from_here(junit)}", err=documents is not None)
     return status
 
 

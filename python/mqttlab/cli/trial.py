@@ -8,7 +8,7 @@ import socket
 import tempfile
 import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from mqttlab.cli.problems import writable_directory
 from mqttlab.cli.run import run_all
 from mqttlab.cli.space import need_room
 from mqttlab.cli.status import worst
-from mqttlab.console import Console
+from mqttlab.console import Console, print_table
 from mqttlab.engine import doctor
 from mqttlab.errors import UsageError
 from mqttlab.experiments.responses import Response
@@ -38,10 +38,14 @@ from mqttlab.schemas import OUTPUT_SCHEMA
 from mqttlab.terminal import say, say_json, say_text
 from mqttlab.trial import WHOLE, Files, Trial, TrialError, answer, asked, checked, files_of, scenario_text
 from mqttlab.trial.answer import Point, figure
-from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, LATENCIES, UNDELIVERED
+from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, DISCONNECTS, LATE, LATENCIES, MONTH, UNDELIVERED
 
 COLUMNS = (("p50", Response(LATENCIES[0])), ("p95", Response(LATENCIES[1])), ("p99", Response(LATENCIES[2])),
-           ("not delivered", UNDELIVERED), ("up", BYTES_UP), ("down", BYTES_DOWN))
+           ("not delivered", UNDELIVERED), ("late", LATE), ("disconnects", DISCONNECTS), ("up", BYTES_UP),
+           ("down", BYTES_DOWN), ("a month", MONTH))
+HEADS = {"up": f"{DEVICE_RATE}\nup", "not delivered": "not\ndelivered", "disconnects": "dis-\nconnects",
+         "a month": "MB/device\na month"}
+"""One name stands above the two columns of bytes."""
 
 PATIENCE_S, LOOKUP_S = 2, 10
 """Seconds until a lookup of a broker's name is told, and is given up."""
@@ -217,12 +221,19 @@ def _compare(
         return status
     console = Console()
     console.print(said, highlight=False, markup=False)
-    table = _table(points, " ")
-    if Measurement.get(console, console.options.update(width=500), table).maximum > console.width:
+    columns = _columns(trial, points)
+    table = _table(points, columns, " ")
+    if _width(console, table) > console.width:
         # An interval under its mean is narrower than cells that are cut off.
-        table = _table(points, "\n")
-    console.print(table)
-    console.print("latency in ms; kB of IP packets of each device in an hour of this load, × 0.72: MB in 30 days"
+        table = _table(points, columns, "\n")
+    if _width(console, table) > console.width:
+        heads = [HEADS.get(title, title).replace("-\n", "").replace("\n", " ") for title, _ in columns]
+        heads = [f"{DEVICE_RATE} down" if head == "down" else head for head in heads]
+        print_table(console, "Means", ["point", *heads], [
+            [str(point), *(Text(_cell(point, response, "\n")) for _, response in columns)] for point in points])
+    else:
+        console.print(table)
+    console.print("latency in ms; IP packets of each device: kB in an hour of this load, MB in 30 days of it"
                   + ("; ± half width of the 95 % interval" if len(points[0].records) > 1 else ""), highlight=False)
     for task in finish.given_up:
         last = records.of(task)[-1]
@@ -234,15 +245,26 @@ def _compare(
     return status
 
 
-def _table(points: list[Point], between: str) -> Table:
+def _columns(trial: Trial, points: list[Point]) -> list[tuple[str, Response]]:
+    """What is shown: without late deliveries where nobody says what is late, and without disconnects where there is no
+    NAT and were none."""
+    asked_for = {LATE: any("late_after" in f"{place} {value}" for place, value in trial.settings.items()),
+                 DISCONNECTS: "nat" in trial.values}
+    return [(title, response) for title, response in COLUMNS if asked_for.get(response, True)
+            or any(map(any, (point.values(response) for point in points)))]
+
+
+def _width(console: Console, table: Table) -> int:
+    return Measurement.get(console, console.options.update(width=500), table).maximum
+
+
+def _table(points: list[Point], columns: Sequence[tuple[str, Response]], between: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
-    for title, _ in COLUMNS:
-        # One name for the two columns of bytes.
-        head = {"up": f"{DEVICE_RATE}\nup", "not delivered": "not\ndelivered"}.get(title, f"\n{title}")
-        table.add_column(Text(head), justify="right", no_wrap=True)
+    for title, _ in columns:
+        table.add_column(Text(HEADS.get(title, f"\n{title}")), justify="right", no_wrap=True)
     for point in points:
-        table.add_row(escape(str(point)), *(Text(_cell(point, response, between)) for _, response in COLUMNS))
+        table.add_row(escape(str(point)), *(Text(_cell(point, response, between)) for _, response in columns))
     return table
 
 
@@ -261,8 +283,8 @@ def _cell(point: Point, response: Response, between: str) -> str:
 
 
 def _document(point: Point) -> dict[str, Any]:
-    names = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "undelivered_percent", "kb_per_device_hour_up",
-             "kb_per_device_hour_down")
+    names = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "undelivered_percent", "late", "disconnects",
+             "kb_per_device_hour_up", "kb_per_device_hour_down", "mb_per_device_month")
     found = {name: {"mean": point.mean(response), "half_width": point.half_width(response),
                     "values": point.values(response)}
              for name, (_, response) in zip(names, COLUMNS, strict=True)}

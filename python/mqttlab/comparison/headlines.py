@@ -1,6 +1,7 @@
 """The headlines of two sides, number by number: what a comparison says first.
 
-Every number is one of :func:`mqttlab.metrics.headline`, a value a run; nothing is computed anew.
+Every number is one of :func:`mqttlab.metrics.headline`, a value a run, or of :func:`mqttlab.metrics.setup`; nothing is
+computed anew.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ OF_FLOW: dict[str, Callable[[metrics.Flow], float | None]] = {
 OF_GROUP: dict[str, Callable[[metrics.Bytes], float | None]] = {
     "ip_kb_per_device_hour_up": lambda group: group.ip_up, "ip_kb_per_device_hour_down": lambda group: group.ip_down,
 }
+CONNECTING = ("connect_ms_p50", "connect_to_delivered_ms_p50", "connect_to_acknowledged_ms_p50")
+"""Of the connections of all clients; the last one where no delivery is in the evidence of either side."""
 POWER = "mean_mw"
 """What one radio of a group draws, in mW: of a headline's ``energy``."""
 
@@ -48,16 +51,16 @@ class Compared:
     measure: str
     """A metric's name, or :data:`POWER`."""
     role: Role | None
-    """``None`` where it is of a group's devices."""
+    """``None`` where it is of a group's devices, or of all clients."""
     group: str | None
-    """The first side's name of the group."""
+    """The first side's name of the group whose devices it is of."""
     change: Change
 
 
 def compared(
     first: Sequence[Recording], second: Sequence[Recording], roles: Roles, *, paired: bool, tolerance_percent: float,
 ) -> list[Compared]:
-    """Every number that both sides could have: of the flows that both have, then of the groups.
+    """Every number that both sides could have: of the flows that both have, of the groups, then of connecting.
 
     Raises:
         RecordingError: a table cannot be read.
@@ -81,7 +84,19 @@ def compared(
             if values[0] or values[1]:
                 found.append(Compared(of=" or ".join(titles), measure=measure, role=None, group=name,
                                       change=of(values)))
-    return found
+    connecting = _of_connecting(first), _of_connecting(second)
+    if any(side["connect_to_delivered_ms_p50"] for side in connecting):
+        for side in connecting:
+            side["connect_to_acknowledged_ms_p50"].clear()
+    return found + [Compared(of="all clients", measure=measure, role=None, group=None,
+                             change=of((connecting[0][measure], connecting[1][measure])))
+                    for measure in CONNECTING if connecting[0][measure] or connecting[1][measure]]
+
+
+def _of_connecting(runs: Sequence[Recording]) -> dict[str, list[float]]:
+    """A value a run that has one; none of a stage, for connections are counted over the whole run."""
+    rows = [metrics.setup(run).row(0, named=True) for run in runs if run.stage is None]
+    return {measure: [row[measure] for row in rows if row[measure] is not None] for measure in CONNECTING}
 
 
 def _is_told(flow: metrics.Flow, measure: str) -> bool:

@@ -28,7 +28,7 @@ class Side:
     label: str
     recordings: tuple[Recording, ...]
     left_out: tuple[tuple[Path, str], ...] = ()
-    """Runs that do not count, and why: a rule that does not look at results."""
+    """Runs that do not count, and what a pattern matches beside runs, and why: a rule that does not look at results."""
 
     @property
     def one(self) -> bool:
@@ -71,9 +71,11 @@ def gather(text: str) -> Side:
             plan.parent for plan in Path(experiment).glob(f"runs/p{place:03d}-*/plan.json")), text)
     if path.exists():
         found = [path] if (path / "plan.json").is_file() or not path.is_dir() else recordings_in(path)
-    else:
-        found = [place for match in sorted(glob.glob(text)) for place in recordings_in(Path(match))]  # noqa: PTH207
-    return side(path.name if path.exists() and path.name else text, found, text)
+        return side(path.name or text, found, text)
+    matches = {Path(match): recordings_in(Path(match)) for match in sorted(glob.glob(text))}  # noqa: PTH207
+    one = side(text, [place for places in matches.values() for place in places], text)
+    others = [(match, "it holds no recording") for match, places in matches.items() if not places]
+    return replace(one, left_out=(*one.left_out, *others))
 
 
 def side(label: str, found: Sequence[Path], text: str) -> Side:

@@ -200,8 +200,10 @@ def _going_on(server: flask.Flask, jobs: Jobs, watch: Watch) -> None:
 
     @server.get("/data/job/<job>/figure/<name>.json")
     def job_figure_json(job: str, name: str) -> flask.Response:
-        drawn = live_figures.drawn(name, watch.of(job).ticks, watch.changes(job))
-        made = '{"figure": null}' if drawn is None else answer(drawn, flask.request.args.get("theme", "light"))
+        found = watch.of(job)
+        drawn = live_figures.drawn(name, found.ticks, watch.changes(job))
+        made = json.dumps({"figure": None, "words": live_figures.nothing(found.ticks)}) if drawn is None else answer(
+            drawn, flask.request.args.get("theme", "light"))
         return flask.Response(made, content_type="application/json")
 
     @server.get("/data/job/<job>/figure/<name>.csv")

@@ -21,6 +21,7 @@ from typing import Any
 from mqttlab.catalog import url_for
 from mqttlab.dashboard.configure import drafts
 from mqttlab.queue import Queue, QueuedJob
+from mqttlab.queue.client import Driver
 from mqttlab.queue.store import EVERYTHING
 from mqttlab.runs import Announced, Job, going_on, taken_directory
 from mqttlab.scenario import Scenario, ScenarioError, compile_plan
@@ -101,14 +102,32 @@ class Jobs:
         return self.queue.jobs()
 
     def elsewhere(self) -> list[Announced]:
-        """The runs that go on and are not this queue's: those of commands, and of other queues of this user."""
+        """The runs below :attr:`runs` that go on and are not this queue's: those of commands, and of other queues."""
         # One of the queue's may have ended a moment before its announcement goes.
         mine = {job.directory for job in self.queue.jobs(all_=True)}
-        return [run for run in going_on() if run.directory not in mine]
+        return [run for run in going_on() if run.directory not in mine and self.has(run)]
+
+    def outside(self) -> list[Announced]:
+        """The runs of this user that go on and whose recordings are not below :attr:`runs`."""
+        return [run for run in going_on() if not self.has(run)]
+
+    def has(self, job: QueuedJob | Announced) -> bool:
+        """Whether a job's recording is below :attr:`runs`. One queue performs the runs of all directories."""
+        return self._name_of(job.directory) is not None
+
+    def experiments(self) -> list[Driver]:
+        """The experiments below :attr:`runs` that the queue performs, or will."""
+        return [one for one in self.queue.drivers() if one.command[:1] == ["experiment"] and (
+            "--runs" not in one.command or self._name_of(Path(one.command[one.command.index("--runs") + 1])) == ".")]
+
+    def _name_of(self, directory: Path) -> str | None:
+        # Either may be written from where a command was given, or through a link.
+        real, runs = directory.resolve(), self.runs.resolve()
+        return str(real.relative_to(runs)) if real.is_relative_to(runs) else None
 
     def ended(self, limit: int) -> list[QueuedJob]:
-        """What has ended last, the latest first."""
-        jobs = [job for job in self.queue.jobs(all_=True) if job.state not in OPEN]
+        """What has ended last below :attr:`runs`, the latest first."""
+        jobs = [job for job in self.queue.jobs(all_=True) if job.state not in OPEN and self.has(job)]
         return sorted(jobs, key=lambda job: job.ended_at or "", reverse=True)[:limit]
 
     def directory_of(self, identifier: str) -> Path | None:
@@ -117,9 +136,7 @@ class Jobs:
 
     def run_of(self, job: QueuedJob | Announced) -> str | None:
         """The name of a job's recording below these runs; nothing where it has none, or is elsewhere."""
-        if not job.directory.is_relative_to(self.runs) or not (job.directory / "plan.json").is_file():
-            return None
-        return str(job.directory.relative_to(self.runs))
+        return self._name_of(job.directory) if (job.directory / "plan.json").is_file() else None
 
     @property
     def paused(self) -> bool:

@@ -53,6 +53,12 @@ FIGURES: dict[str, Callable[[Ticks], Figure]] = {
 }
 
 
+def nothing(kept: Ticks) -> str:
+    """Why a figure shows nothing; the recording may have more than the progress lines."""
+    return ("The engine has told nothing that this figure shows." if len(kept) > 1 else
+            "The engine has told too little for a figure so far.")
+
+
 def drawn(name: str, kept: Ticks, taken: Sequence[Change] = ()) -> Figure | None:
     """A figure with the events that took place; nothing where there is no such figure, or too little to draw."""
     thinned = kept[::-(-max(len(kept), 1) // TICKS_DRAWN)]

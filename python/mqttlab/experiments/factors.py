@@ -212,4 +212,4 @@ def rounded(amount: float) -> float:
 
 def labels(factors: Sequence[Factor], levels: dict[str, Level]) -> str:
     """A point in words: ``loss 1 %, qos 2``."""
-    return ", ".join(f"{factor.name} {levels[factor.name].text}" for factor in factors) or "the scenario as it is"
+    return ", ".join(f"{factor.name} {levels[factor.name].text}" for factor in factors) or "the only point"

@@ -1,18 +1,22 @@
-"""What a search has found, in words and for programs."""
+"""What a search has found, in words and for programs; and what a rule of repetitions could not judge."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mqttlab.experiments.load import Experiment
-from mqttlab.experiments.schedule import Answers, Found, found_by
+from mqttlab.experiments.model import Repetitions
+from mqttlab.experiments.responses import response_of, too_few, too_few_in_words
+from mqttlab.experiments.schedule import Answers, Found, found_by, wanted
+from mqttlab.plurals import counted
 
 
 def sentences(experiment: Experiment, answers: Answers) -> list[str]:
-    """A sentence for each combination of the other factors; none where nothing is searched."""
+    """Of a search a sentence for each combination of the other factors; of a rule of repetitions why it was undecided;
+    else none."""
     search = experiment.file.search
     if search is None:
-        return []
+        return _undecided(experiment, answers)
     others = [factor.name for factor in experiment.factors if factor.name != search.factor]
     said = []
     for found in found_by(experiment, search, answers).values():
@@ -20,6 +24,21 @@ def sentences(experiment: Experiment, answers: Answers) -> list[str]:
         said.append(f"{where + ': ' if where else ''}{search.factor}: the criterion {words(found)}"
                     + (" (not finished)" if found.open else ""))
     return said
+
+
+def _undecided(experiment: Experiment, answers: Answers) -> list[str]:
+    """Why ``until`` has ended the repetitions of no point that has too few deliveries for its percentile."""
+    rule = experiment.file.repetitions
+    if not isinstance(rule, Repetitions):
+        return []
+    response = response_of(rule.until)
+    runs = [(task, record) for task in wanted(experiment, answers) if (record := answers.values(task)) is not None]
+    few = {(task.point.key, task.block): n for task, record in runs
+           if (n := too_few(record.responses, response)) is not None}
+    points = {key for key, _ in few}
+    where = "" if len(experiment.design.points) == 1 else f" at {counted(len(points), 'point')}"
+    return [f"repetitions: undecided by {response}{where}, so that the most are made: "
+            f"{too_few_in_words(list(few.values()), response)}"] if few else []
 
 
 def words(found: Found) -> str:

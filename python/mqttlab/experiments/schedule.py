@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from mqttlab.experiments.factors import Factor, Level
@@ -19,8 +19,18 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.load import Experiment
 from mqttlab.experiments.model import Repetitions, Search
 from mqttlab.experiments.points import Point, point
-from mqttlab.experiments.responses import bound, chosen, is_cut_off, judged_of, response_of, too_few, under_way
-from mqttlab.statistics import mean_interval
+from mqttlab.experiments.responses import (
+    UNDELIVERED,
+    Response,
+    bound,
+    chosen,
+    is_cut_off,
+    judged_of,
+    response_of,
+    too_few,
+    under_way,
+)
+from mqttlab.statistics import mean_interval, proportion_interval
 
 SEARCH_STEPS_MAX = 60
 Answer = Literal["holds", "fails", "void"]
@@ -178,6 +188,9 @@ def _until(experiment: Experiment, rule: Repetitions, answers: Answers) -> list[
 def _narrow(rule: Repetitions, at: Point, tasks: Sequence[Task], answers: Answers) -> bool:
     response = response_of(rule.until)
     found = [answers.values(task) for task in tasks if task.point.key == at.key]
+    # Between the largest of a few lies no percentile, and their agreement is none of it.
+    if any(record is not None and too_few(record.responses, response) is not None for record in found):
+        return False
     values = [value for record in found if record is not None
               if (value := chosen(record.responses, response)) is not None]
     if len(values) < 2:
@@ -314,10 +327,20 @@ def met(search: Search, record: RunRecord) -> bool:
 def is_too_few(search: Search, record: RunRecord) -> bool:
     """Whether a run's value is a percentile of too few values, and what was under way does not decide."""
     response = judged_of(search.criterion)
-    if too_few(record.responses, response) is None or record.state == "aborted":
+    n = too_few(record.responses, response)
+    if n is None or record.state == "aborted" or chosen(record.responses, response) is None:
         return False
-    late = search.criterion.below is not None and is_cut_off(response, under_way(record.responses, response))
-    return not late and chosen(record.responses, response) is not None
+    return search.criterion.below is None or not _is_surely_cut_off(response, n, record)
+
+
+def _is_surely_cut_off(response: Response, delivered: int, record: RunRecord) -> bool:
+    """Whether so much was under way that chance does not explain it: one of fifty says nothing of the 99th."""
+    missing = (chosen(record.responses, replace(response, metric=UNDELIVERED)) or 0.0) / 100
+    if missing >= 1:
+        return True
+    expected = round(delivered / (1 - missing))
+    late = round(expected * under_way(record.responses, response) / 100)
+    return is_cut_off(response, 100 * proportion_interval(late, expected).low)
 
 
 def found_by(experiment: Experiment, search: Search, answers: Answers) -> Mapping[str, Found]:

@@ -49,6 +49,7 @@ from mqttlab.experiments.responses import (
     unit_of,
 )
 from mqttlab.plurals import counted
+from mqttlab.samples import fewest
 from mqttlab.scenario.threshold import Threshold
 from mqttlab.statistics import mean_interval, proportion_interval, ratio_interval
 
@@ -301,8 +302,9 @@ class Watch:
             return
         for index, (threshold, figure, per, limit) in enumerate(self._bounds):
             value = line.get(figure)
-            if value is None:
-                # Nothing was delivered since the last figure, which says nothing for the run.
+            if value is None or line.get("delivered", math.inf) < fewest(threshold.metric):
+                # Nothing was delivered since the last figure, which says nothing for the run; nor does the largest
+                # of a few.
                 continue
             if value / per < limit:
                 self._since.pop((run, index), None)

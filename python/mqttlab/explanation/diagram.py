@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from mqttlab.explanation.layout import CLEAR, LINE, Place, scale
 from mqttlab.explanation.story import Arrow, Story
-from mqttlab.explanation.words import axis_time, axis_unit, ms, title
+from mqttlab.explanation.words import axis_time, axis_unit, length, title
 from mqttlab.figures import FONT, PART_COLOURS
 from mqttlab.foreign import markup
 
 FAINT = "#51606f"
 OWN, OTHER, AGAIN, LOST = "#0072B2", "#6b7682", "#C77E00", "#C0392B"
 AXIS_LEAST = 78
-MARGIN_LEAST = 60
+LEFT, RIGHT_LEAST = 30, 60
 TOP = 84
 BOTTOM = 58
 LANE_LEAST = 300
@@ -21,6 +21,7 @@ LANE_LEAST = 300
 CHARACTER = 7.4
 BOLD_CHARACTER = 8.3
 BAR = 8
+NAME_SIZE = 15
 # A wait shorter than this part of the latency has a bar and no label.
 LABELLED = 0.01
 LOST_AT = 0.6
@@ -45,13 +46,15 @@ class Ladder:
         self.story = story
         self.labels = _labels(story)
         self.lines = {arrow.frame: _arrow_lines(story, arrow) for arrow in story.arrows}
-        widest = max([len(words) for lines in self.lines.values() for words, _ in lines], default=0)
-        # Each end of a lane has a half for the labels of frames that set out there.
-        lane = max(LANE_LEAST, 2 * (widest * BOLD_CHARACTER + BAR + 20))
-        left, self.right = self._margin(story.hosts[0]), self._margin(story.hosts[-1])
+        # Each end of a lane has room for the labels of frames that set out there; its left end for waits, too.
+        lane = max(LANE_LEAST, sum(self._widest(side) * BOLD_CHARACTER + BAR + 20 for side in ("right", "left")))
+        self.right = self._right()
         instants = _instants(story)
         longest = max(len(axis_time(story, instant)) for instant in instants)
         self.axis = max(AXIS_LEAST, longest * CHARACTER + 16)
+        # The picture begins where there is something to see, for a telephone shows its left end: no label stands left
+        # of the first line but its own names, across it.
+        left = max(LEFT, self._names_half(story.hosts[0]) - self.axis)
         self.x = {host: self.axis + left + place * lane for place, host in enumerate(story.hosts)}
         self.width = self.axis + left + self.right + (len(story.hosts) - 1) * lane
         self.pixels = scale(instants, [*self._arrow_places(), *self._label_places()])
@@ -77,14 +80,27 @@ class Ladder:
             f'<rect width="100%" height="100%" fill="white"/>{DEFINITIONS}{"".join(body)}</svg>'
         )
 
-    def _margin(self, host: str) -> float:
-        """The room that the labels beside an outer line need."""
-        longest = max([len(label.text) for label in self.labels if label.host == host], default=0)
-        return max(MARGIN_LEAST, longest * BOLD_CHARACTER + BAR + 16)
+    def _widest(self, side: str) -> int:
+        """Of how many characters the longest label is that stands on this side of a line, before the last line."""
+        places = {host: place for place, host in enumerate(self.story.hosts)}
+        found = [len(words) for arrow in self.story.arrows for words, _ in self.lines[arrow.frame]
+                 if (places[arrow.to_host] > places[arrow.from_host]) == (side == "right")]
+        if side == "right":
+            found += [len(label.text) for label in self.labels if label.host != self.story.hosts[-1]]
+        return max(found, default=0)
 
-    def _side(self, host: str) -> str:
-        """On which side of a host's line its waits stand: outside for the first, to the right for the others."""
-        return "left" if self.story.hosts.index(host) == 0 else "right"
+    def _right(self) -> float:
+        """The room that the labels beside the last line need."""
+        longest = max([len(label.text) for label in self.labels if label.host == self.story.hosts[-1]], default=0)
+        return max(RIGHT_LEAST, longest * BOLD_CHARACTER + BAR + 16)
+
+    def _names_half(self, host: str) -> float:
+        """Half the width of what stands above a line."""
+        return max(len(host) * BOLD_CHARACTER * NAME_SIZE / 12, len(self._clients(host)) * CHARACTER) / 2
+
+    def _clients(self, host: str) -> str:
+        clients = ", ".join(self.story.clients_at.get(host, ()))
+        return clients if clients != host else ""
 
     def _towards(self, arrow: Arrow) -> str:
         return "right" if self.x[arrow.to_host] > self.x[arrow.from_host] else "left"
@@ -97,19 +113,17 @@ class Ladder:
                   lines=0, above=False) for arrow in self.story.arrows if not arrow.lost]
 
     def _label_places(self) -> list[Place]:
-        return [Place(slot=(label.host, self._side(label.host)), at_ns=label.at_ns, lines=1, above=False)
+        return [Place(slot=(label.host, "right"), at_ns=label.at_ns, lines=1, above=False)
                 for label in self.labels]
 
     def _hosts(self) -> list[str]:
         drawn = []
         for host, x in self.x.items():
-            clients = ", ".join(self.story.clients_at.get(host, ()))
-            clients = clients if clients != host else ""
             foot = self.height - BOTTOM + 12
             drawn.append(f'<line x1="{x:.1f}" y1="{TOP - 14}" x2="{x:.1f}" y2="{foot:.1f}" stroke="#1c2733" '
                          'stroke-width="1.4"/>')
-            drawn.append(_text(x, 26, host, size=15, weight=600, anchor="middle"))
-            drawn.append(_text(x, 44, clients, colour=FAINT, anchor="middle"))
+            drawn.append(_text(x, 26, host, size=NAME_SIZE, weight=600, anchor="middle"))
+            drawn.append(_text(x, 44, self._clients(host), colour=FAINT, anchor="middle"))
         return drawn
 
     def _ticks(self) -> list[str]:
@@ -128,9 +142,9 @@ class Ladder:
         for span in self.story.spans:
             if "wire" in span.part:
                 continue
-            x = self.x[span.host] + (3 if self._side(span.host) == "right" else -3 - BAR)
+            x = self.x[span.host] + 3
             y, end = self.y(span.from_ns), self.y(span.to_ns)
-            words = markup(f"{title(self.story, span.part)}: {ms(span.length_ns)}")
+            words = markup(f"{title(self.story, span.part)}: {length(self.story, span.length_ns)}")
             drawn.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{BAR}" height="{max(end - y, 1):.1f}" rx="2" '
                          f'fill="{PART_COLOURS[span.part]}"><title>{words}</title></rect>')
         return drawn
@@ -139,12 +153,11 @@ class Ladder:
         drawn = []
         stacked: dict[tuple[str, int], int] = {}
         for label in self.labels:
-            outside = self._side(label.host) == "left"
-            x = self.x[label.host] + (-BAR - 9 if outside else BAR + 9)
+            x = self.x[label.host] + BAR + 9
             row = stacked.get((label.host, label.at_ns), 0)
             stacked[label.host, label.at_ns] = row + 1
             drawn.append(_text(x, self.y(label.at_ns) + 12 + row * (LINE + CLEAR), label.text, colour=label.colour,
-                               anchor="end" if outside else "start", weight=600))
+                               weight=600))
         return drawn
 
     def _arrow(self, arrow: Arrow) -> str:
@@ -195,7 +208,7 @@ def _labels(story: Story) -> list[_Label]:
     names = story.names
     labels = [_Label(names["publisher_host"], story.begins_ns, "intended", FAINT)]
     labels += [
-        _Label(span.host, span.from_ns, f"{title(story, span.part)} {ms(span.length_ns)}", "#1c2733")
+        _Label(span.host, span.from_ns, f"{title(story, span.part)} {length(story, span.length_ns)}", "#1c2733")
         for span in story.spans if "wire" not in span.part and span.length_ns >= LABELLED * story.latency_ns
     ]
     labels += [_Label(event.host, event.at_ns, event.text, LOST) for event in story.happenings]

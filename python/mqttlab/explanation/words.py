@@ -271,6 +271,13 @@ def axis_unit(story: Story) -> str:
     return "s" if story.ends_ns - story.begins_ns >= LONG_NS else "ms"
 
 
+def length(story: Story, nanoseconds: int) -> str:
+    """How long something lasted, in the unit of the ladder's axis; from 10 s on as everywhere."""
+    if axis_unit(story) == "ms" or nanoseconds >= LONG_NS:
+        return ms(nanoseconds)
+    return f"{nanoseconds / 1e9:.6f}".rstrip("0").rstrip(".") + " s"
+
+
 def axis_time(story: Story, at_ns: int) -> str:
     """An instant in :func:`axis_unit` after the intended time of sending, to the microsecond: ``+0.120``."""
     after = at_ns - story.begins_ns

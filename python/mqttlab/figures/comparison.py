@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from mqttlab.figures.drawing import Figure, trace
+from mqttlab.figures.hover import hover, hover_of_two
 from mqttlab.figures.series import divided
 from mqttlab.figures.style import SERIES_COLOURS, blank
 
@@ -55,11 +56,12 @@ def latency_cdf_of_sides(samples: Mapping[str, pl.DataFrame]) -> Figure:
         for each in divided(side):
             latency = each.samples["latency_ms"].to_numpy()
             probability = np.linspace(0, 1, min(CDF_POINTS, max(latency.size, 2)))
+            across = np.quantile(latency, probability).tolist()
             figure.add_trace(trace(
-                "scatter", x=np.quantile(latency, probability).tolist(), y=probability.tolist(), mode="lines",
+                "scatter", x=across, y=probability.tolist(), mode="lines",
                 name=f"{name}, {each.name}",
                 line={"color": each.colour, "width": 2, "shape": "hv", "dash": dash},
-                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>" + f"{name}, {each.name}" + "</extra>"))
+                **hover(across, "%{x:.3f} ms", "%{y:.1%} within ", f"<extra>{name}, {each.name}</extra>")))
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
     values = [float(value) for side in samples.values() for value in side["latency_ms"].to_list()]
     if values and min(values) > 0 and max(values) / float(np.quantile(values, 0.001)) > 30:
@@ -85,7 +87,7 @@ def quantile_shifts(shifts: pl.DataFrame) -> Figure:
             x=part["quantile"].to_list(), y=part["shift_ms"].to_list(), mode="lines+markers", name=name,
             line={"color": SERIES_COLOURS[place % len(SERIES_COLOURS)], "width": 2}, marker={"size": 8},
             error_y={"type": "data", "array": up.to_list(), "arrayminus": down.to_list(), "visible": known},
-            hovertemplate="%{x}: %{y:+.3f} ms<extra>" + name + "</extra>"))
+            **hover(part["shift_ms"].to_list(), "%{y:+.3f} ms", "%{x}: ", f"<extra>{name}</extra>", signed=True)))
     figure.add_line("y", 0, {"color": "#5b6572", "width": 1})
     figure.update_xaxes(type="category")
     return figure
@@ -134,7 +136,8 @@ def latency_in_both(messages: pl.DataFrame, most: int = POINTS_MOST) -> Figure:
         figure.add_trace(trace(
             "scattergl", x=part["first_ms"].to_list(), y=part["second_ms"].to_list(), mode="markers", name=reason,
             marker={"color": SERIES_COLOURS[index % len(SERIES_COLOURS)], "size": 6, "opacity": 0.7},
-            hovertemplate="%{x:.2f} ms → %{y:.2f} ms<extra>" + reason + "</extra>"))
+            **hover_of_two(part["first_ms"].to_list(), part["second_ms"].to_list(), "%{x:.2f} ms → %{y:.2f} ms",
+                           f"<extra>{reason}</extra>")))
     if shown.height:
         both = [*shown["first_ms"].to_list(), *shown["second_ms"].to_list()]
         ends = [min(both), max(both)]

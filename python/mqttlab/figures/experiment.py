@@ -14,6 +14,7 @@ import polars as pl
 
 from mqttlab.digits import plain
 from mqttlab.figures.drawing import Figure, panels, trace
+from mqttlab.figures.hover import hover
 from mqttlab.figures.style import PART_COLOURS, SERIES_COLOURS, blank
 
 CDF_POINTS = 500
@@ -257,7 +258,7 @@ def attribution_by_level(parts: pl.DataFrame, titles: Mapping[str, str], factor:
         heights = [known.get(level) or 0.0 for level in levels]
         if max(heights, default=0.0) > tallest / 1000:
             figure.add_trace(trace("bar", x=levels, y=heights, name=title, marker={"color": PART_COLOURS[part]},
-                                   hovertemplate="%{x}<br>" + title + ": %{y:.3f} ms<extra></extra>"))
+                                   **hover(heights, "%{y:.3f} ms", f"%{{x}}<br>{title}: ", "<extra></extra>")))
     figure.update_layout(barmode="stack", height=470, margin={"t": 110}, showlegend=True)
     figure.update_xaxes(type="category")
     return figure

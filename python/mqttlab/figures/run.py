@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mqttlab.figures.drawing import Figure, trace
+from mqttlab.figures.hover import hover
 from mqttlab.figures.series import divided, has_publications
 from mqttlab.figures.style import PART_COLOURS, SERIES_COLOURS, blank
 from mqttlab.statistics import Selection
@@ -49,7 +50,8 @@ def latency_over_time(samples: pl.DataFrame, most: int = MOST_POINTS) -> Figure:
                 "scattergl",
                 x=kept["intended_s"].to_list(), y=kept["latency_ms"].to_list(), mode="markers", name=each.name,
                 marker={"color": each.colour, "size": 5, "opacity": 0.65},
-                hovertemplate="sent at %{x:.3f} s<br>%{y:.3f} ms<extra>" + each.name + "</extra>",
+                **hover(kept["latency_ms"].to_list(), "%{y:.3f} ms", "sent at %{x:.3f} s<br>",
+                        f"<extra>{each.name}</extra>"),
             )
         )
     if shown < samples.height:
@@ -67,11 +69,12 @@ def latency_cdf(samples: pl.DataFrame) -> Figure:
     for each in divided(samples):
         known = _Ordered(np.sort(each.samples["latency_ms"].to_numpy()))
         probability = np.linspace(0, 1, min(CDF_POINTS, max(each.samples.height, 2)))
+        across = known.quantiles(probability).tolist()
         figure.add_trace(
             trace(
-                "scatter", x=known.quantiles(probability).tolist(), y=probability.tolist(), mode="lines",
+                "scatter", x=across, y=probability.tolist(), mode="lines",
                 name=each.name, line={"color": each.colour, "width": 2, "shape": "hv"},
-                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>" + each.name + "</extra>",
+                **hover(across, "%{x:.3f} ms", "%{y:.1%} within ", f"<extra>{each.name}</extra>"),
             )
         )
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
@@ -274,7 +277,8 @@ def round_trips_over_time(
                 "scattergl",
                 x=kept["at_s"].to_list(), y=kept["rtt_ms"].to_list(), mode="markers", name=f"data {direction}",
                 marker={"color": SERIES_COLOURS[index], "size": 4, "opacity": 0.6},
-                hovertemplate="at %{x:.3f} s<br>%{y:.3f} ms<extra>data " + direction + "</extra>",
+                **hover(kept["rtt_ms"].to_list(), "%{y:.3f} ms", "at %{x:.3f} s<br>",
+                        f"<extra>data {direction}</extra>"),
             )
         )
     whole = samples.height if counts is None else counts["round_trips"].sum()
@@ -294,11 +298,12 @@ def round_trip_cdf(counts: pl.DataFrame) -> Figure:
     for index, (direction, part) in enumerate(_by_direction(counts, "towards")):
         known = _Ordered.counted(part)
         probability = np.linspace(0, 1, min(CDF_POINTS, max(known.height, 2)))
+        across = known.quantiles(probability).tolist()
         figure.add_trace(
             trace(
-                "scatter", x=known.quantiles(probability).tolist(), y=probability.tolist(), mode="lines",
+                "scatter", x=across, y=probability.tolist(), mode="lines",
                 name=f"data {direction}", line={"color": SERIES_COLOURS[index], "width": 2, "shape": "hv"},
-                hovertemplate="%{y:.1%} within %{x:.3f} ms<extra>data " + direction + "</extra>",
+                **hover(across, "%{x:.3f} ms", "%{y:.1%} within ", f"<extra>data {direction}</extra>"),
             )
         )
     figure.update_yaxes(range=[0, 1.01], tickformat=".0%")
@@ -357,7 +362,7 @@ def attribution_stack(means: pl.DataFrame, titles: dict[str, str]) -> Figure:
             trace(
                 "bar", **{across: names.to_list(), value: lengths}, orientation="h" if banded else "v", name=title,
                 marker={"color": PART_COLOURS[part]},
-                hovertemplate=f"%{{{across}}}<br>{title}: %{{{value}:.3f}} ms<extra></extra>",
+                **hover(lengths, f"%{{{value}:.3f}} ms", f"%{{{across}}}<br>{title}: ", "<extra></extra>"),
             )
         )
     figure.update_layout(barmode="stack", hovermode="closest", showlegend=True, height=470, margin={"t": 100})

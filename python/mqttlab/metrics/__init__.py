@@ -6,7 +6,7 @@ made the recording. Percentiles are taken over messages, never over other percen
 """
 
 from mqttlab.metrics.answers import answers
-from mqttlab.metrics.application import application, clients, deliveries, has_both_ways, measurement_began_ns, setup
+from mqttlab.metrics.application import application, clients, deliveries, has_both_ways, measurement_began_ns
 from mqttlab.metrics.attribution import (
     CAPTURED_WORDS,
     attribution,
@@ -51,6 +51,7 @@ from mqttlab.metrics.catalogue import (
     family,
 )
 from mqttlab.metrics.changes import changes
+from mqttlab.metrics.connecting import setup
 from mqttlab.metrics.connection import DIRECTIONS, connection_flight, connection_segments
 from mqttlab.metrics.declaration import WINDOWS, Family, Metric, Shown
 from mqttlab.metrics.device_bytes import by_device, device_bytes

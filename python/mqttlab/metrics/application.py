@@ -254,39 +254,6 @@ def clients(recording: Recording) -> pl.DataFrame:
     return recording.clients
 
 
-def setup(recording: Recording) -> pl.DataFrame:
-    """How long it takes to connect, to subscribe and to have a message acknowledged: one row."""
-    took = {
-        "connect": ("connects", _took_ms(recording.events, "connack")),
-        "subscribe": ("subscriptions", _took_ms(recording.events, "suback")),
-        "unsubscribe": ("unsubscriptions", _took_ms(recording.events, "unsuback")),
-        "acknowledge": ("messages_acknowledged", _acknowledge_ms(recording)),
-    }
-    row: dict[str, float | None] = {}
-    for name, (count, samples) in took.items():
-        row |= {count: samples.size, **(_connects(recording) if name == "connect" else {}),
-                **_two_percentiles(name, samples)}
-        if name == "connect":
-            for part, times in _connect_parts_ms(recording.events).items():
-                row |= _two_percentiles(f"connect_{part}", times)
-    if sums.is_summed(recording):
-        row |= sums.acknowledgements(recording)
-    kinds = {name: pl.Float64 if "_ms_" in name or name.endswith("_per_s") else pl.Int64 for name in row}
-    return pl.DataFrame([row], schema=kinds)
-
-
-def _connects(recording: Recording) -> dict[str, float | None]:
-    """How often clients were accepted in the measurement, and how many attempts were refused."""
-    window, kind = measurement(recording), pl.col("kind").cast(pl.String)
-    if recording.events.is_empty():
-        return {"connects_per_s": None, "connects_refused": 0}
-    accepted, refused = recording.events.select(
-        ((kind == "connack") & window.holds(pl.col("at_ns"))).sum().alias("accepted"),
-        ((kind == "refused") & pl.col("detail").cast(pl.String).str.starts_with("CONNECT")).sum().alias("refused"),
-    ).row(0)
-    return {"connects_per_s": accepted / window.seconds if window.seconds else None, "connects_refused": refused}
-
-
 def measurement_began_ns(recording: Recording) -> int:
     """When the first message of the measurement was to be sent, in run time; 0 where there was none."""
     if sums.is_summed(recording):
@@ -399,50 +366,6 @@ def _with_disconnects(
     return table.join(counts, on=keys, how="left", nulls_equal=True).with_columns(
         pl.col("disconnects").fill_null(0)
     )
-
-
-def _took_ms(events: pl.DataFrame, kind: str) -> NDArray[np.float64]:
-    if events.is_empty():
-        return np.empty(0)
-    return (events.filter(pl.col("kind") == kind)["took_ns"].drop_nulls() / NS_PER_MS).to_numpy(writable=True)
-
-
-def _connect_parts_ms(events: pl.DataFrame) -> dict[str, NDArray[np.float64]]:
-    """How long each part of connections took that have layers above TCP: those, and from the last one to CONNACK."""
-    parts = dict.fromkeys(("tcp", "tls", "tls_resumed", "websocket", "mqtt"), np.empty(0))
-    if events.is_empty():
-        return parts
-    kind = pl.col("kind").cast(pl.String)
-    opened = events.filter(kind == "layer_open")
-    if opened.is_empty():
-        return parts
-    words = pl.col("detail").cast(pl.String).str.split(" ")
-    # `tls TLSv1.3 resumed …`: what is asked of a handshake with certificates is not mixed with those without.
-    is_resumed = words.list.get(2, null_on_oob=True) == "resumed"
-    named = words.list.first()
-    part = pl.when(is_resumed).then(named + "_resumed").otherwise(named)
-    for name in parts:
-        parts[name] = (opened.filter(part == name)["took_ns"] / NS_PER_MS).to_numpy(writable=True)
-    accepted = events.filter(kind == "connack").select("at_ns", "client").sort("at_ns")
-    since = opened.select("at_ns", "client", opened_ns=pl.col("at_ns")).sort("at_ns")
-    took = accepted.join_asof(since, on="at_ns", by="client", check_sortedness=False).drop_nulls("opened_ns")
-    since_opened = took.select((pl.col("at_ns") - pl.col("opened_ns")) / NS_PER_MS).to_series()
-    return {**parts, "mqtt": since_opened.to_numpy(writable=True)}
-
-
-def _acknowledge_ms(recording: Recording) -> NDArray[np.float64]:
-    # Where frames have no time, an acknowledgement after nothing at all says nothing.
-    if not has_messages(recording) or sums.is_summed(recording) or recording.layout.get("is_untimed"):
-        return np.empty(0)
-
-    def took(first: int = 0, length: int | None = None, *more: pl.Expr) -> pl.LazyFrame:
-        acknowledged = recording.scan("messages").slice(first, length).filter(pl.col("acknowledged_ns").is_not_null())
-        return acknowledged.select(((pl.col("acknowledged_ns") - pl.col("sent_ns")) / NS_PER_MS).alias("ms"), *more)
-
-    if is_once(recording):
-        return recording.read_column("messages", took)
-    once = took(0, None, MESSAGE.alias("message")).unique("message").select("ms")
-    return recording.collect(once).to_series().to_numpy(writable=True)
 
 
 def _two_percentiles(name: str, samples: NDArray[np.float64]) -> dict[str, float | None]:

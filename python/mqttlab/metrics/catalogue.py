@@ -296,6 +296,16 @@ SETUP: tuple[Metric, ...] = (
            meaning="Median time from the last layer's being open to a CONNACK that accepts."),
     Metric(name="connect_mqtt_ms_p99", unit="ms", title="CONNECT p99", better="lower",
            meaning="99th percentile of it."),
+    *(Metric(name=f"connect_to_{what}_ms_{statistic}", unit="ms", title=f"to first {title} {statistic}", better="lower",
+             meaning=meaning)
+      for what, title, until in (
+          ("delivered", "delivery",
+           "the first delivery, to any subscriber, of the first message that was sent over it"),
+          ("acknowledged", "ack", "the last acknowledgement of the first message that was sent over it, at QoS 1 or 2"))
+      for statistic, meaning in (
+          ("p50", f"Median time from opening the TCP connection to {until}. Left out is the time after the CONNACK in "
+                  "which the client had nothing to send. Not known where `recording.detail` was \"summary\"."),
+          ("p99", "99th percentile of it."))),
     Metric(name="subscriptions", unit="packets", title="subscriptions", meaning="SUBACK packets."),
     Metric(name="subscribe_ms_p50", unit="ms", title="subscribe p50", better="lower",
            meaning="Median time from SUBSCRIBE to SUBACK."),

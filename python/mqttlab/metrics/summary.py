@@ -12,11 +12,12 @@ import polars as pl
 import polars.selectors as cs
 
 from mqttlab.metrics import flow
-from mqttlab.metrics.application import application, has_both_ways, setup
+from mqttlab.metrics.application import application, has_both_ways
 from mqttlab.metrics.attribution import attribution_by_qos
 from mqttlab.metrics.bursts import bursts
 from mqttlab.metrics.catalogue import ALL, ENGINE, FAMILIES
 from mqttlab.metrics.changes import changes
+from mqttlab.metrics.connecting import setup
 from mqttlab.metrics.device_bytes import device_bytes
 from mqttlab.metrics.efficiency import efficiency
 from mqttlab.metrics.energy import energy

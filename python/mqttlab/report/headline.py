@@ -385,7 +385,7 @@ def largest(known: Mapping[str, Latency], what: str, say: Callable[[float | None
 def alike_in_words(known: Mapping[str, Latency]) -> str:
     """How many latencies equal the largest, where a percentile is not told for that; else empty."""
     alike = next((one.alike for one in known.values() if one.enough and one.alike is not None), None)
-    return "" if alike is None else f"{'all' if alike == known['max'].n else number(alike)} alike"
+    return "" if alike is None else f"{'all' if alike == known['max'].n else number(alike)} took exactly that"
 
 
 def interval(latency: Latency, with_unit: bool = False) -> str:
@@ -479,10 +479,10 @@ def causes(flows: Sequence[Flow]) -> list[str]:
 
 
 def sentences(flow: Flow) -> list[str]:
-    """What is said below a flow's numbers: what did not arrive, and where the time went."""
+    """What is said below a flow's numbers: what did not arrive, and where the time went. What came late is one of the
+    numbers."""
     said = [words[:1].upper() + words[1:] for words in (*acknowledged_in_words(flow), *where_the_time_went(flow))]
-    first = [*([late(flow)] if late(flow) else []), *(words for _, words in promises.of(flow))]
-    said = [f"{words[:1].upper()}{words[1:]}" for words in first] + said
+    said = [f"{words[:1].upper()}{words[1:]}" for _, words in promises.of(flow)] + said
     return [f"{words}." for words in ([undelivered(flow)] if flow.undelivered_percent else []) + said]
 
 

@@ -13,7 +13,7 @@ from mqttlab.experiments.journal import RunRecord
 from mqttlab.experiments.responses import Response, chosen, too_few
 from mqttlab.plurals import counted
 from mqttlab.statistics import mean_interval
-from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, UNDELIVERED
+from mqttlab.trial.experiment import BYTES_DOWN, BYTES_UP, DISCONNECTS, LATE, UNDELIVERED
 from mqttlab.trial.options import Trial
 
 P50, P99 = Response("latency_ms_p50"), Response("latency_ms_p99")
@@ -68,7 +68,8 @@ def answer(trial: Trial, points: Sequence[Point]) -> str:
     if len(points) == 2:
         pair = "; ".join(_pair(trial, name, response, *measured))
         return f"{_title(measured[1])} against {_title(measured[0])}: {pair} ({basis})."
-    said = [_extremes(name, response, measured, several=runs > 1), _losses(measured), *_most_bytes(trial, measured)]
+    said = [_extremes(name, response, measured, several=runs > 1), _losses(measured), *_counts(measured),
+            *_most_bytes(trial, measured)]
     return f"{'; '.join(said)} ({basis})."
 
 
@@ -82,12 +83,12 @@ def _extremes(name: str, response: Response, points: Sequence[Point], *, several
     between = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
     if alike[-1] is last:
         return f"no difference of {name} is shown ({between})"
-    if len(alike) == 1:
-        lowest = f"{first} ({ends[0]})"
-    else:
-        named = " and ".join(map(str, alike)) if len(alike) <= NAMED else f"{first} and {len(alike) - 1} more"
-        lowest = f"{named}, which are not told apart ({between}),"
+    lowest = f"{first} ({ends[0]})" if len(alike) == 1 else f"{_named(alike)}, which are not told apart ({between}),"
     return f"{name} is lowest with {lowest} and highest with {last} ({latency_in_words(last.mean(response))})"
+
+
+def _named(points: Sequence[Point]) -> str:
+    return " and ".join(map(str, points)) if len(points) <= NAMED else f"{points[0]} and {len(points) - 1} more"
 
 
 def _is_apart(first: Point, second: Point, response: Response) -> bool:
@@ -116,7 +117,8 @@ def _title(point: Point) -> str:
 
 
 def _pair(trial: Trial, name: str, latency: Response, first: Point, second: Point) -> list[str]:
-    said = [f"{name} {_change(first, second, latency, 'lower', 'higher')}", _losses([first, second])]
+    said = [f"{name} {_change(first, second, latency, 'lower', 'higher')}", _losses([first, second]),
+            *_counts([first, second])]
     ways = {"fan-in": (("up", BYTES_UP),), "fan-out": (("down", BYTES_DOWN),),
             "own": (("up", BYTES_UP), ("down", BYTES_DOWN))}[trial.shape]
     # Of different loads the bytes differ by intent.
@@ -149,6 +151,19 @@ def _losses(points: Sequence[Point]) -> str:
         return f"not delivered {figure(shares[1])} % instead of {figure(shares[0])} %"
     worst = max(points, key=lambda point: point.mean(UNDELIVERED) or 0.0)
     return f"most not delivered with {worst} ({figure(max(shares))} %)"
+
+
+def _counts(points: Sequence[Point]) -> list[str]:
+    """Deliveries that were later than asked for, and connections that ended unplanned, where there are any."""
+    said = []
+    for noun, response in (("late", LATE), ("disconnects", DISCONNECTS)):
+        means = [point.mean(response) or 0.0 for point in points]
+        if not any(means):
+            continue
+        worst = [point for point, mean in zip(points, means, strict=True) if mean == max(means)]
+        said.append(f"{noun} {figure(means[1])} instead of {figure(means[0])}" if len(points) == 2 else
+                    f"most {noun} with {_named(worst)} ({figure(max(means))})")
+    return said
 
 
 def figure(value: float | None) -> str:

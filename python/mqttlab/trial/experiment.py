@@ -18,6 +18,9 @@ LATENCIES = ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99")
 UNDELIVERED = Response("undelivered_percent")
 BYTES_UP = Response("ip_kb_per_device_hour_up", "group", DEVICES)
 BYTES_DOWN = Response("ip_kb_per_device_hour_down", "group", DEVICES)
+MONTH = Response("ip_mb_per_device_month", "group", DEVICES)
+LATE, DISCONNECTS = Response("late"), Response("disconnects")
+"""Later than the scenario asks for; connections that ended unplanned, such as those that a NAT has forgotten."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +33,8 @@ class Files:
 
 def responses() -> tuple[Response, ...]:
     """What a comparison measures."""
-    return (*(Response(name) for name in LATENCIES), UNDELIVERED, BYTES_UP, BYTES_DOWN)
+    return (*(Response(name) for name in LATENCIES), UNDELIVERED, BYTES_UP, BYTES_DOWN, MONTH, LATE,
+            DISCONNECTS)
 
 
 def files_of(trial: Trial, name: str, scenario_file: str) -> Files:

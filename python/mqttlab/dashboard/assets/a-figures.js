@@ -145,7 +145,7 @@
     answers.delete(place);
     const panel = place.closest(".figure-panel");
     if (answer.figure === null) {
-      place.textContent = "The recording has nothing that this figure shows.";
+      place.textContent = answer.words || "The recording has nothing that this figure shows.";
       place.style.minHeight = "";
       place.dataset.shows = asked.from;
       panel.classList.add("nothing");

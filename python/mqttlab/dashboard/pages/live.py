@@ -1,4 +1,6 @@
-"""Live: what runs now, whoever started it, from the engines' progress lines; what waits in the queue; what has ended.
+"""Live: what runs now below the dashboard's directory, from the engines' progress lines; what waits; what has ended.
+
+Who started a run does not matter. The queue's table has what it performs for other directories too, for all take turns.
 
 The page's frame is made when it opens and when a run begins or ends. Between, the browser asks for the numbers alone
 twice a second (``assets/c-live.js``), so that looking costs next to nothing.
@@ -12,6 +14,7 @@ from typing import Any
 
 from dash import dcc, html
 
+from mqttlab.dashboard import live_figures
 from mqttlab.dashboard.jobs import Jobs
 from mqttlab.dashboard.pages import experiments
 from mqttlab.dashboard.panels import (
@@ -39,6 +42,7 @@ ENDED_SHOWN = 8
 # So many runs that have ended in so many seconds keep their figures.
 FIGURES_KEPT, KEPT_S = 2, 600
 WAITING_SHOWN = 50
+OUTSIDE_NAMED = 3
 FIGURES = ("messages", "latency", "links", "queues", "servers", "lateness")
 PHASES = {"setup": "setting up", "connect": "connecting", "warm_up": "warming up", "measurement": "measuring",
           "cool_down": "cooling down", "finalise": "writing the recording"}
@@ -62,17 +66,20 @@ def page(store: Store, jobs: Jobs, watch: Watch) -> html.Div:
 def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
     """What runs, waits and has ended last, with places for the numbers."""
     going_on = jobs.going_on()
-    running = [job for job in going_on if job.state == "running"]
-    drivers = jobs.queue.drivers()
+    running = _begun(jobs, going_on)
+    drivers = jobs.experiments()
     elsewhere, gone = watch.elsewhere()
     shown_now: list[QueuedJob | Announced] = [*running, *elsewhere]
     found = [_running(jobs, job, watch) for job in shown_now]
-    found += [_experiment(store, driver) for driver in drivers if driver.command[:1] == ["experiment"]]
+    found += [_experiment(store, driver) for driver in drivers]
+    outside = jobs.outside()
     if not found:
-        found = [html.P(["Nothing runs now. ", link("Configure", "/configure"), " has a scenario to begin with."],
+        what = "Nothing of this dashboard's directory runs now. " if outside else "Nothing runs now. "
+        found = [html.P([what, link("Configure", "/configure"), " has a scenario to begin with."],
                         className="lead")]
+    found += [_outside(outside)] if outside else []
     ended, left = jobs.ended(ENDED_SHOWN), jobs.left_s(going_on)
-    states = _states(going_on, elsewhere, watch)
+    states = _states(running, elsewhere, watch)
     queue = html.Section([
         html.H2("Queue"),
         html.P(_words(jobs, going_on, left), id="queue-words", role="status"),
@@ -81,11 +88,25 @@ def frame(store: Store, jobs: Jobs, watch: Watch) -> Content:
         written_table("Queue", QUEUE_HEADS, _waiting(jobs, going_on, left), name="queue"),
     ], className="panel")
     over: list[QueuedJob | Announced] = [*gone, *_lately(ended)]
-    kept = [_kept(jobs, job) for job in over[:FIGURES_KEPT]]
-    return [html.Div(id="live-signature", **{"data-signature": signature(jobs, states, going_on, drivers)}), *found,
+    kept = [_kept(jobs, job, watch) for job in over[:FIGURES_KEPT]]
+    return [html.Div(id="live-signature", **{"data-signature": signature(jobs, states, going_on, drivers, outside)}),
+            *found,
             *kept, queue,
             html.Section([html.H2("Ended"), html.Ul([_ended(jobs, job) for job in ended])], className="panel",
                          hidden=not ended)]
+
+
+def _begun(jobs: Jobs, going_on: Sequence[QueuedJob]) -> list[QueuedJob]:
+    """The queue's runs that have begun, of this dashboard's directory."""
+    return [job for job in going_on if job.state == "running" and jobs.has(job)]
+
+
+def _outside(runs: Sequence[Announced]) -> html.P:
+    """That runs go on which are not below the dashboard's directory, and where."""
+    words = "One run goes on" if len(runs) == 1 else f"{number(len(runs))} runs go on"
+    places = ", ".join(str(run.directory) for run in runs[:OUTSIDE_NAMED])
+    more = f", and {number(len(runs) - OUTSIDE_NAMED)} more" if len(runs) > OUTSIDE_NAMED else ""
+    return html.P(f"{words} outside the directory of this dashboard: {places}{more}.", className="faint")
 
 
 def _lately(ended: Sequence[QueuedJob]) -> list[QueuedJob]:
@@ -94,26 +115,31 @@ def _lately(ended: Sequence[QueuedJob]) -> list[QueuedJob]:
     return [job for job in ended if (job.ended_at or "") >= since]
 
 
-def _kept(jobs: Jobs, job: QueuedJob | Announced) -> html.Section:
-    """The figures of a run that has ended, as they were last."""
-    run = jobs.run_of(job)
+def _kept(jobs: Jobs, job: QueuedJob | Announced, watch: Watch) -> html.Section:
+    """The figures of a run that has ended, as they were last: those for which its engine had told enough."""
+    run, ticks = jobs.run_of(job), watch.of(job.identifier).ticks
+    names = [one for one in FIGURES if live_figures.drawn(one, ticks) is not None]
+    short = None if names else html.P("The run was over before its engine had told enough for a figure here. The page "
+                                      "of the run has its figures.")
     return html.Section([
         html.H2([f"{job.name or 'scenario'}, which has ended ", html.Span(job.backend, className="badge")]),
+        short,
         html.P(link("Open the run", address(f"/run/{run}")) if run else str(job.directory)),
-        html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in FIGURES],
+        html.Div([figure(one, f"/data/job/{job.identifier}/figure/{one}.json") for one in names],
                  className="figures"),
     ])
 
 
 def standing(jobs: Jobs, watch: Watch) -> html.P | None:
-    """How many runs go on and wait, and for what, in a line for other pages; none where nothing does."""
+    """How many runs of this directory go on and wait, and for what, in a line for other pages; none where nothing
+    does."""
     try:
-        going_on = jobs.going_on()
+        going_on = [job for job in jobs.going_on() if jobs.has(job)]
     except MqttlabError:
         # Live says what is wrong with the queue.
         return None
     elsewhere, _ = watch.elsewhere()
-    states = _states(going_on, elsewhere, watch)
+    states = _states(_begun(jobs, going_on), elsewhere, watch)
     if not going_on and not elsewhere:
         return None
     waits = [f"{job.name or 'scenario'}: {watch.of(job.identifier).waiting}." for job in going_on
@@ -123,9 +149,9 @@ def standing(jobs: Jobs, watch: Watch) -> html.P | None:
     return html.P([words, *(f"{each} " for each in waits[:1]), link("Live", "/live"), " shows them."], role="status")
 
 
-def _states(going_on: Sequence[QueuedJob], elsewhere: Sequence[Announced], watch: Watch) -> dict[str, str]:
+def _states(begun: Sequence[QueuedJob], elsewhere: Sequence[Announced], watch: Watch) -> dict[str, str]:
     """How the runs stand that have begun, by identifier: ``running``, ``waiting`` or ``starting``."""
-    running: list[QueuedJob | Announced] = [*(job for job in going_on if job.state == "running"), *elsewhere]
+    running: list[QueuedJob | Announced] = [*begun, *elsewhere]
     return {job.identifier: _state(watch.of(job.identifier)) for job in running}
 
 
@@ -133,27 +159,29 @@ def _state(followed: Followed) -> str:
     return "waiting" if followed.waiting else "running" if followed.phase else "starting"
 
 
-def signature(jobs: Jobs, states: Mapping[str, str], going_on: Sequence[QueuedJob], drivers: Sequence[Driver]) -> str:
+def signature(jobs: Jobs, states: Mapping[str, str], going_on: Sequence[QueuedJob], drivers: Sequence[Driver],
+              outside: Sequence[Announced]) -> str:
     """What of the page is in its frame, as a text that changes with it."""
     parts = [f"{identifier} {state}" for identifier, state in states.items()]
     parts += [f"{driver.identifier} {_stamp(jobs, driver)}" for driver in drivers]
+    parts += [f"{run.identifier} outside" for run in outside]
     return "; ".join([*parts, str(jobs.paused), str(len(going_on) == 0)])
 
 
 def told(jobs: Jobs, watch: Watch) -> dict[str, Any]:
     """The page's numbers, as the browser asks for them: ``signature``, ``jobs`` by identifier, ``queue``."""
-    going_on, drivers = jobs.going_on(), jobs.queue.drivers()
-    found = {}
+    going_on, found = jobs.going_on(), {}
     elsewhere, _ = watch.elsewhere()
-    for name in [*(job.identifier for job in going_on if job.state == "running"),
-                 *(run.identifier for run in elsewhere)]:
+    begun = _begun(jobs, going_on)
+    for name in [*(job.identifier for job in begun), *(run.identifier for run in elsewhere)]:
         followed = watch.of(name)
         numbers = shown(followed)
         numbers["tables"]["events"] = events_told(watch.changes(name))
         found[name] = {**numbers, "phase": _phase(followed), "warnings": followed.warnings,
                        "fires": followed.phase.get("phase") in FIRES_IN}
     left = jobs.left_s(going_on)
-    return {"signature": signature(jobs, _states(going_on, elsewhere, watch), going_on, drivers), "jobs": found,
+    signed = signature(jobs, _states(begun, elsewhere, watch), going_on, jobs.experiments(), jobs.outside())
+    return {"signature": signed, "jobs": found,
             "words": _words(jobs, going_on, left),
             "queue": told_table("Queue", QUEUE_HEADS, _waiting(jobs, going_on, left))}
 
@@ -253,7 +281,8 @@ def _waiting(jobs: Jobs, going_on: Sequence[QueuedJob], left: Mapping[str, float
         resume = Act("Let it begin", "resume", job.identifier, f"Let {job.name} begin") if (
             job.state == "held" and not jobs.paused) else ""
         end = "End early" if job.state == "running" else "Cancel"
-        rows.append([job.name, job.label, job.backend, job.state, takes, resume,
+        of = job.label if jobs.has(job) else f"{job.label}, in {job.directory.parent}"
+        rows.append([job.name, of, job.backend, job.state, takes, resume,
                      Act(end, "cancel", job.identifier, f"{end}: {job.name}, {job.run[-6:]}")])
     if len(going_on) > WAITING_SHOWN:
         rows.append([f"and {number(len(going_on) - WAITING_SHOWN)} more", "", "", "", "", "", ""])

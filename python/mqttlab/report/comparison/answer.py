@@ -12,7 +12,7 @@ from typing import Any
 
 from mqttlab.comparison import Change, Compared, Comparison, Side, words_of_change
 from mqttlab.comparison.changes import interval
-from mqttlab.comparison.headlines import POWER
+from mqttlab.comparison.headlines import CONNECTING, POWER
 from mqttlab.digits import latency_in_words, plain
 from mqttlab.foreign import visible
 from mqttlab.metrics import DEVICE_RATE
@@ -25,6 +25,8 @@ TITLES = {
     "latency_ms_p50": "p50 ms", "latency_ms_p95": "p95 ms", "latency_ms_p99": "p99 ms", "latency_ms_max": "worst ms",
     "acknowledge_ms_p50": "p50 ms to acknowledge", "acknowledge_ms_p99": "p99 ms to acknowledge",
     "not_acknowledged": "not acknowledged",
+    "connect_ms_p50": "p50 ms to connect", "connect_to_delivered_ms_p50": "p50 ms to connect and deliver",
+    "connect_to_acknowledged_ms_p50": "p50 ms to connect and have an ack",
     "undelivered_percent": "not delivered", "messages_sent": "sent", "throughput_per_s": "deliveries/s",
     "disconnects": "disconnects", "ip_kb_per_device_hour_up": f"{DEVICE_RATE} up",
     "ip_kb_per_device_hour_down": f"{DEVICE_RATE} down", POWER: "mW a radio",
@@ -33,6 +35,8 @@ TITLES = {
 # the broker acknowledged; of few messages there is no 99th percentile.
 SENTENCE = {"latency_ms_p99": "p99", "latency_ms_max": "worst latency", "acknowledge_ms_p99": "p99 to acknowledge",
             "acknowledge_ms_p50": "p50 to acknowledge"}
+# What decides how long it takes to connect.
+OF_CONNECTING = ("transport", "broker", "protocol")
 UP, DOWN = "ip_kb_per_device_hour_up", "ip_kb_per_device_hour_down"
 RUNS_ENOUGH = 3
 SIDES = ("first", "second")
@@ -64,7 +68,7 @@ def answer(comparison: Comparison) -> Answer:
     Raises:
         RecordingError: a table cannot be read.
     """
-    found, told = factors(comparison), comparison.headlines
+    found, told = factors(comparison), headlines(comparison)
     far = [one for one in told if one.change.apart(comparison.tolerance_percent)]
     undecided = [one for one in told if one.change.word == "undecided"]
     same = [one for one in told if one not in far and one not in undecided
@@ -74,6 +78,14 @@ def answer(comparison: Comparison) -> Answer:
         factors=tuple(found), differing=tuple(sorted(far, key=lambda one: -one.change.size)),
         undecided=tuple(undecided), same=tuple(same),
         tolerance_percent=comparison.tolerance_percent, unmatched=_unmatched(comparison))
+
+
+def headlines(comparison: Comparison) -> list[Compared]:
+    """The numbers of both sides that are told. Those of connecting are, where they clearly differ, or where what
+    differs between the scenarios is about it."""
+    about = any(factor.name in OF_CONNECTING for factor in factors(comparison))
+    return [one for one in comparison.headlines if about or one.measure not in CONNECTING
+            or one.change.apart(comparison.tolerance_percent)]
 
 
 def table(rows: Sequence[Compared]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -114,7 +126,7 @@ def figure(measure: str, value: float | None) -> str:
     """A number of a headline, written as headlines write it."""
     if value is None:
         return "–"
-    if measure.startswith(("latency_ms", "acknowledge_ms")):
+    if measure.startswith(("latency_ms", "acknowledge_ms", *CONNECTING)):
         return milliseconds(value)
     if measure == "undelivered_percent":
         return percent(value)
@@ -135,7 +147,7 @@ def _sentence(comparison: Comparison, found: list[Factor]) -> str:
                 for measure, what in SENTENCE.items())
     latency = next((_latency(flows, what) for what, flows in measured if any(
         one.change.first and one.change.second for one in flows)), "no latency to compare")
-    parts = [latency, *_costs(comparison, found)]
+    parts = [latency, *_connecting(comparison, found), *_costs(comparison, found)]
     where = f", in stage {comparison.stage}" if comparison.stage else ""
     return f"{_names(comparison, found)}{where}: {', '.join(filter(None, parts))}; {_losses(comparison)}."
 
@@ -166,6 +178,13 @@ def _milliseconds(change: Change) -> str:
         b = b.removesuffix(" ms") if a.endswith(" ms") and a != b else b
         return f"{b} instead of {a}" if a != b else f"{a} in both"
     return words_of_change(change, "lower", "higher", latency_in_words)
+
+
+def _connecting(comparison: Comparison, found: list[Factor]) -> list[str]:
+    """How long it takes to connect, where something that decides it differs on purpose."""
+    about = any(factor.name in OF_CONNECTING for factor in found)
+    return [f"p50 to connect {_milliseconds(one.change)}" for one in comparison.headlines
+            if about and one.measure == CONNECTING[0] and one.change.first and one.change.second]
 
 
 def _costs(comparison: Comparison, found: list[Factor]) -> list[str]:
@@ -239,7 +258,7 @@ def _cautions(comparison: Comparison) -> tuple[str, ...]:
     for name, side in zip(SIDES, (comparison.first, comparison.second), strict=True):
         runs = side.recordings
         label = f"{visible(side.label)} ({name})"
-        said += [f"{label}: run {visible(path.name)} left out: {visible(reason)}" for path, reason in side.left_out]
+        said += [f"{label}: {visible(path.name)} left out: {visible(reason)}" for path, reason in side.left_out]
         for run in runs:
             word, reasons = verdict(run)
             if run.going_on:

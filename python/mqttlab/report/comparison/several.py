@@ -72,7 +72,7 @@ def rows(comparisons: Sequence[Comparison]) -> list[Row]:
     """
     told = [{_key(one): one for one in each.headlines} for each in comparisons]
     found = []
-    for key in dict.fromkeys(key for one in told for key in one):
+    for key in dict.fromkeys(_key(one) for each in comparisons for one in answer.headlines(each)):
         its = tuple(one.get(key) for one in told)
         known = [one for one in its if one is not None]
         apart = [one.change.apart(each.tolerance_percent) for one, each in zip(its, comparisons, strict=True) if one]
@@ -92,7 +92,8 @@ def said(comparisons: Sequence[Comparison]) -> Said:
     """
     answers, found = [answer.answer(each) for each in comparisons], rows(comparisons)
     undecided = any(one is not None and one.change.word == "undecided" for row in found for one in row.others)
-    near = dict.fromkeys(answer.TITLES[row.measure] for row in found if not row.differs)
+    near = dict.fromkeys(answer.TITLES[row.measure] for row in found
+                         if not row.differs and any(mean is not None for mean in row.means))
     notes = ["?: too few runs, or too much scatter, to say"] if undecided else []
     notes += [f"No difference in: {', '.join(near)}."] if near else []
     return Said(
@@ -124,7 +125,7 @@ def _key(one: Compared) -> tuple[object, ...]:
 
 def _of(one: Compared) -> str:
     if one.role is None:
-        return visible(str(one.group))
+        return visible(one.group or one.of)
     return replace(one.role, second=None).title
 
 
