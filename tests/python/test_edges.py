@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CRATES = {
     "units": set(),
     "counting": set(),
+    "system": {"units"},
     "mqtt": {"units"},
     "mqttsn": {"units", "mqtt"},
     "zmtp": {"units"},
@@ -27,8 +28,8 @@ CRATES = {
     "capture": {"units", "mqtt", "framing", "recording", "mqttsn", "zmtp"},
     "client": {"units", "mqtt", "plan", "rows", "mqttsn", "zmtp", "framing"},
     "run": {"units", "net", "plan", "rows"},
-    "servers": {"units", "mqtt", "mqttsn", "zmtp", "plan"},
-    "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "framing"},
+    "servers": {"units", "system", "mqtt", "mqttsn", "zmtp", "plan"},
+    "live": {"units", "system", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "framing"},
     "sim": {"units", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "derived": {"plan", "recording"},

@@ -15,10 +15,10 @@ use mqttlab_plan::{
 };
 use mqttlab_recording::{DatagramAccount, Received};
 use mqttlab_run::MessageFigures;
+use mqttlab_system::poller::{Interest, Poller};
 use mqttlab_units::{Duration, GeoPoint};
 
 use super::Client;
-use super::epoll::Epoll;
 use super::message_order::SentInOrder;
 use super::own_packets::UnrecordedConnections;
 use super::socket;
@@ -173,8 +173,8 @@ impl FleetContext {
         &self.groups[group.0 as usize]
     }
 
-    /// A socket on its way to the client's server, which the worker's epoll knows by the client's slot.
-    pub(super) fn open_socket(&self, epoll: &Epoll, client: Who, slot: u32) -> io::Result<OwnedFd> {
+    /// A socket on its way to the client's server, which the worker's poller knows by the client's slot.
+    pub(super) fn open_socket(&self, poller: &Poller, client: Who, slot: u32) -> io::Result<OwnedFd> {
         let group = self.group(client.group);
         let server = group.connects_to;
         let port = self.plan.endpoint_of(group).port;
@@ -182,7 +182,7 @@ impl FleetContext {
         if group.transport == mqttlab_plan::Transport::Udp {
             let socket = self.sockets.datagram_socket(group.host_of(client.index), server)?;
             socket::connect(socket.as_fd(), address)?;
-            epoll.add(&socket, slot)?;
+            poller.add(&socket, slot.into(), Interest::Changes)?;
             return Ok(socket);
         }
         let socket = self.sockets.socket(group.host_of(client.index), server)?;
@@ -190,7 +190,7 @@ impl FleetContext {
         // Where marks are forbidden, the connection is not in `tcp_state`.
         let _ = tcp_states::mark(socket.as_fd(), client.number.0);
         socket::connect(socket.as_fd(), address)?;
-        epoll.add(&socket, slot)?;
+        poller.add(&socket, slot.into(), Interest::Changes)?;
         Ok(socket)
     }
 }

@@ -12,11 +12,11 @@ use mqttlab_mqtt::terms::ServerTerms;
 use mqttlab_mqtt::{Kind, Qos, Version, reason};
 use mqttlab_recording::identity;
 use mqttlab_recording::{EventKind, Identified, Received};
+use mqttlab_system::poller::Ready;
 use mqttlab_units::Instant;
 
 use super::Client;
 use super::connection::{ClientConnection, RelayedBytes};
-use super::epoll::Ready;
 use super::own_packets;
 use super::packet_stream::RawPacket;
 use super::poll_pause;

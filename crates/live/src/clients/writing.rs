@@ -48,7 +48,7 @@ impl ClientTurn<'_> {
 
 impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
     fn open(&mut self, client: Who, connection: &mut ClientConnection) -> Result<(), Loss> {
-        match self.shared.open_socket(self.epoll, client, connection.slot) {
+        match self.shared.open_socket(self.poller, client, connection.slot) {
             Ok(socket) => {
                 connection.socket = Some(socket);
                 connection.layered.iter_mut().for_each(|layered| layered.begin(self.now));
@@ -222,7 +222,7 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
 
     fn vanish(&mut self, client: Who, connection: &mut ClientConnection) {
         if let Some(socket) = connection.socket.take() {
-            self.epoll.remove(&socket);
+            self.poller.remove(&socket);
             let host = self.shared.group(client.group).host_of(client.index);
             // One that is not bound has sent nothing, and never will.
             if let Ok(port) = socket::local_port(socket.as_fd()) {

@@ -5,7 +5,6 @@
 pub(crate) mod control_groups;
 pub(crate) mod limit_groups;
 pub(crate) mod limits;
-pub(crate) mod poller;
 pub mod priority;
 pub(crate) mod scratch;
 pub(crate) mod server_stalls;

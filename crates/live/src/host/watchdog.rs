@@ -19,8 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use mqttlab_run::Interruption;
+use mqttlab_system::poller::Waker;
 
-use crate::host::poller::Waker;
 use crate::host::priority::Priority;
 use crate::host::signals::Signals;
 

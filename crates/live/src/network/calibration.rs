@@ -15,6 +15,7 @@ use std::time;
 
 use mqttlab_net::LinkSpec;
 use mqttlab_plan::{Hop, PathPlan, PortKind};
+use mqttlab_system::clock::unix_ns;
 use mqttlab_units::{Duration, Seed};
 
 use crate::clock::Clock;
@@ -75,6 +76,7 @@ impl Bench {
     /// # Errors
     /// It did not arrive within five seconds.
     pub fn one_way_delay(&self, payload: &[u8]) -> io::Result<Duration> {
+        // By the clock that the kernel stamps with.
         let sent = unix_ns();
         self.sender.send(payload)?;
         let (_, received) = receive(&self.receiver, &mut [0; 2048])?;
@@ -159,11 +161,6 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, u64)
 /// Never for a bound socket.
 pub fn address(socket: &UdpSocket) -> io::Result<SocketAddr> {
     socket.local_addr()
-}
-
-/// CLOCK_REALTIME, which the kernel stamps with.
-pub fn unix_ns() -> u64 {
-    Clock::start().started_unix_ns()
 }
 
 /// Lets the kernel stamp what this socket receives.

@@ -17,10 +17,10 @@ use std::thread::{self, JoinHandle};
 
 use mqttlab_plan::Endpoint;
 use mqttlab_recording::{Cause, Direction, Frame, FrameFate, Sink};
+use mqttlab_system::poller::{Interest, Poller, Waker};
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::host::poller::{DeadlinePoller, Waker};
 use crate::network::frame_names::FrameNames;
 use crate::network::namespaces::Namespace;
 use crate::network::netlink;
@@ -74,9 +74,9 @@ impl LoopbackCapture {
             stamp_frames(&socket)?;
             Ok(socket)
         })?;
-        let (waker, poller) = (Waker::new()?, DeadlinePoller::new()?);
-        poller.add(&socket, SOCKET)?;
-        poller.add(&waker, WAKER)?;
+        let (waker, poller) = (Waker::new()?, Poller::new(SOURCES)?);
+        poller.add(&socket, SOCKET, Interest::Reading)?;
+        poller.add(&waker, WAKER, Interest::Reading)?;
         let mut reader = LoopbackReader {
             socket,
             clock: setting.clock,
@@ -148,10 +148,10 @@ struct LoopbackReader {
 }
 
 impl LoopbackReader {
-    fn run(&mut self, mut poller: DeadlinePoller) -> io::Result<CaptureCount> {
+    fn run(&mut self, mut poller: Poller) -> io::Result<CaptureCount> {
         let mut over = false;
         while !over {
-            over = poller.wait(Some(IDLE))?.any(|ready| ready == WAKER);
+            over = (0..poller.wait(Some(IDLE))?).any(|index| poller.ready(index).number == WAKER);
             while let Some((length, stamp_ns)) = receive(&self.socket, &mut self.buffer)? {
                 self.record(length, stamp_ns);
             }
@@ -278,6 +278,8 @@ const FRAME_BYTES_MAX: usize = 1 << 17;
 const NUMBERED_FROM: u64 = 1 << 40;
 /// The recorder wants to hear from every sink ten times a second.
 const IDLE: Duration = Duration::from_ms(50);
+/// The socket and the waker.
+const SOURCES: usize = 2;
 const SOCKET: u64 = 0;
 const WAKER: u64 = u64::MAX;
 #[cfg(test)]
