@@ -33,7 +33,7 @@ CRATES = {
     "sim": {"units", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "derived": {"plan", "recording"},
-    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "derived", "servers"},
+    "engine": {"units", "system", "plan", "run", "live", "sim", "capture", "import", "recording", "derived", "servers"},
 }
 PURE = ("units", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "rows", "client", "run")
 # Crates that do neither input nor output.

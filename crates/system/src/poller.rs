@@ -183,6 +183,15 @@ pub fn is_readable(source: impl AsFd) -> bool {
     poll(&mut [PollFd::new(&source, PollFlags::IN)], Some(Duration::ZERO)).is_ok_and(|ready| ready > 0)
 }
 
+/// Writes to a descriptor if there is room for it at once.
+pub fn write_if_room(to: impl AsFd, bytes: &[u8]) {
+    let mut waited = [PollFd::new(&to, PollFlags::OUT)];
+    let polled = poll(&mut waited, Some(Duration::ZERO));
+    if polled.is_ok() && waited[0].revents().contains(PollFlags::OUT) {
+        let _ = rustix::io::write(&to, bytes);
+    }
+}
+
 fn unless_interrupted(waited: Result<usize, Errno>) -> io::Result<usize> {
     match waited {
         Err(Errno::INTR) => Ok(0),

@@ -41,7 +41,6 @@ mod poll_pause;
 mod reading;
 mod reading_datagrams;
 mod reading_layers;
-mod socket;
 mod timers;
 mod tls_stream;
 mod turn;

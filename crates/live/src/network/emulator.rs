@@ -19,12 +19,12 @@ use std::thread::{self, JoinHandle};
 use mqttlab_net::radio::StationReport;
 use mqttlab_recording::{Frame, Sink};
 use mqttlab_system::poller::{Interest, Poller, Waker};
+use mqttlab_system::priority::Priority;
 use mqttlab_units::{Duration, Instant};
 
 use crate::by_hand::HandEvents;
 use crate::clock::Clock;
 use crate::due_list::DueList;
-use crate::host::priority::Priority;
 use crate::network::by_hand::LinksByHand;
 use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
@@ -134,8 +134,7 @@ impl Emulator {
         poller.add(&waker, WAKER, Interest::Reading)?;
         let mut driver = Driver::new(setting, Arc::clone(&shared), poller);
         let thread = thread::Builder::new().name("emulator".into()).spawn(move || {
-            // SAFETY: gettid takes nothing.
-            driver.shared.thread.store(unsafe { libc::gettid() }, Relaxed);
+            driver.shared.thread.store(mqttlab_system::process::thread(), Relaxed);
             let _ = driver.priority.apply();
             driver.run().map(|()| driver.end())
         })?;

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
+use mqttlab_system::priority::Priority;
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::histogram::{AtomicHistogram, HistogramSnapshot};
-use crate::host::priority::Priority;
 use crate::verdict::thread_delays::{DelayCounters, DelayObserver, ThreadDelays};
 
 /// A running timer. Ends when dropped.

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use mqttlab_plan::ProxyProgram;
 use mqttlab_system::poller::{Interest, Poller, Ready};
+use mqttlab_system::signals;
 use mqttlab_units::{Duration, Instant};
 use mqttlab_zmtp::SocketType;
 use mqttlab_zmtp::command::{self, Command};
@@ -17,7 +18,6 @@ use mqttlab_zmtp::stream::Raw;
 use serde_json::json;
 
 use super::peer::{Over, Peer};
-use crate::signals;
 
 /// Beginning, behind the time, of the line that says that messages are dropped for a client, as Mosquitto has it.
 const DROPPING: &str = "Outgoing messages are being dropped for client ";
