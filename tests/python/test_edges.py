@@ -329,6 +329,19 @@ def test_a_link_to_a_module_that_is_gone_is_noticed(tmp_path: Path) -> None:
     assert [link for link in links if not is_there(tmp_path, link.split("::"))] == ["gather", "join::Row"]
 
 
+def test_unsafe_code_stands_where_it_has_a_reason() -> None:
+    # The compiler refuses it elsewhere: Cargo.toml denies it, and every crate takes its lints from there.
+    allowing = {str(path.relative_to(ROOT / "crates")) for path in sources(".rs", "crates")
+                if "allow(unsafe_code" in path.read_text(encoding="utf-8")}
+    assert allowing == {
+        "system/src/lib.rs", "counting/src/lib.rs", "recording/src/encoding.rs", "engine/src/memory.rs"}
+    manifests = {crate: tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text(encoding="utf-8"))
+                 for crate in CRATES}
+    assert all(manifest["lints"] == {"workspace": True} for manifest in manifests.values())
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+    assert workspace["lints"]["rust"]["unsafe_code"] == "deny"
+
+
 def rust_functions(path: Path) -> Iterator[tuple[str, int]]:
     """Functions and their lengths, as rustfmt's indentation shows them."""
     start: tuple[str, str, int] | None = None

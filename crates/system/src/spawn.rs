@@ -14,7 +14,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
 use rustix::mount::{MountFlags, MountPropagationFlags};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Resource, Signal, WaitOptions, WaitStatus, getrlimit, set_parent_process_death_signal,
+};
 
 use crate::namespaces::{Part, enter_network, unshare};
 use crate::poller::is_readable;
@@ -77,8 +79,23 @@ fn become_init(lifeline: BorrowedFd<'_>, end: RawFd, isolated: bool, groups: &[O
     };
     // Descriptors kept here would keep devices alive, and hide from `spawn` that the program was started.
     // SAFETY: this process uses none from here on, and never returns to whose they are.
-    unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
+    unsafe { close_all() };
     reap(program)
+}
+
+/// Closes every descriptor.
+///
+/// # Safety
+/// Nobody in this process uses one any more.
+unsafe fn close_all() {
+    // SAFETY: as the caller says.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) } == 0;
+    // A kernel before Linux 5.9 has no such call, and a container's filter may refuse it.
+    let limit = if closed { 0 } else { getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) };
+    for descriptor in 0..limit.min(DESCRIPTORS_MAX) {
+        // SAFETY: as the caller says. Where none has this number nothing is closed, which rustix takes for a fault.
+        unsafe { libc::close(descriptor as RawFd) };
+    }
 }
 
 fn die_with_parent() -> io::Result<()> {
@@ -114,3 +131,5 @@ fn mount_own_proc() {
 
 /// Of an init whose parent was gone before it began.
 const EXIT_ORPHANED: i32 = 125;
+/// No process has more, unless the machine was told so (`fs.nr_open`).
+const DESCRIPTORS_MAX: u64 = 1 << 20;

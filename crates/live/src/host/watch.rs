@@ -21,7 +21,7 @@ impl Watch {
     /// # Errors
     /// Too many open files.
     pub fn new(watchdog: Watchdog) -> io::Result<Watch> {
-        let poller = Poller::new(SOURCES)?;
+        let poller = Poller::new(MOST)?;
         poller.add(&watchdog, WATCHDOG, Interest::Reading)?;
         Ok(Watch { poller, watchdog })
     }
@@ -50,7 +50,7 @@ impl Watch {
     }
 }
 
-/// Any of them ends the wait; which one it was is asked of the watchdog.
-const SOURCES: usize = 1;
+/// One is enough: any of them ends the wait, and the watchdog knows what it was.
+const MOST: usize = 1;
 const WATCHDOG: u64 = 1;
 const SERVER: u64 = 2;
