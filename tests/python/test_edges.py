@@ -16,6 +16,7 @@ CRATES = {
     "units": set(),
     "fields": {"units"},
     "counting": set(),
+    "system": {"units"},
     "mqtt": {"units"},
     "mqttsn": {"units", "mqtt"},
     "zmtp": {"units"},
@@ -29,12 +30,12 @@ CRATES = {
     "capture": {"units", "mqtt", "framing", "recording", "mqttsn", "zmtp"},
     "client": {"units", "mqtt", "plan", "rows", "mqttsn", "zmtp", "framing"},
     "run": {"units", "net", "plan", "rows"},
-    "servers": {"units", "mqtt", "mqttsn", "zmtp", "plan"},
-    "live": {"units", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "framing"},
+    "servers": {"units", "system", "mqtt", "mqttsn", "zmtp", "plan"},
+    "live": {"units", "system", "mqtt", "net", "plan", "client", "run", "recording", "mqttsn", "zmtp", "framing"},
     "sim": {"units", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "plan", "client", "run", "recording"},
     "import": {"units", "mqtt", "mqttsn", "plan", "capture", "recording"},
     "derived": {"units", "plan", "recording"},
-    "engine": {"units", "plan", "run", "live", "sim", "capture", "import", "recording", "derived", "servers"},
+    "engine": {"units", "system", "plan", "run", "live", "sim", "capture", "import", "recording", "derived", "servers"},
 }
 PURE = ("units", "fields", "mqtt", "mqttsn", "zmtp", "framing", "net", "tcp", "rows", "client", "run")
 # Crates that do neither input nor output.
@@ -329,6 +330,19 @@ def test_a_link_to_a_module_that_is_gone_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "join.rs").write_text("pub struct Table;\n", encoding="utf-8")
     links = ("join", "join::Table", "Table", "gather", "join::Row")
     assert [link for link in links if not is_there(tmp_path, link.split("::"))] == ["gather", "join::Row"]
+
+
+def test_unsafe_code_stands_where_it_has_a_reason() -> None:
+    # The compiler refuses it elsewhere: Cargo.toml denies it, and every crate takes its lints from there.
+    allowing = {str(path.relative_to(ROOT / "crates")) for path in sources(".rs", "crates")
+                if "allow(unsafe_code" in path.read_text(encoding="utf-8")}
+    assert allowing == {
+        "system/src/lib.rs", "counting/src/lib.rs", "recording/src/encoding.rs", "engine/src/memory.rs"}
+    manifests = {crate: tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text(encoding="utf-8"))
+                 for crate in CRATES}
+    assert all(manifest["lints"] == {"workspace": True} for manifest in manifests.values())
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+    assert workspace["lints"]["rust"]["unsafe_code"] == "deny"
 
 
 def rust_functions(path: Path) -> Iterator[tuple[str, int]]:

@@ -8,6 +8,8 @@
 //! `realloc` is the default of [`GlobalAlloc`], a new allocation and a copy: growing is one call, as it is with the
 //! system's own.
 
+#![allow(unsafe_code, reason = "an allocator is")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mqttlab_import::{ImportError, ImportObserver, ImportOrder, ImportProgress};
-use mqttlab_live::{Signals, Watchdog, write_last_line};
+use mqttlab_live::{Watchdog, write_last_line};
 use mqttlab_recording::{Ending, Error as Unusable, Reason};
 use mqttlab_run::{Announcer, Interruption, Progress, RunPhase, RunVerdict};
+use mqttlab_system::signals::Signals;
 use mqttlab_units::Instant;
 use serde::Serialize;
 

@@ -1,5 +1,7 @@
 //! What the allocator does with freed memory.
 
+#![allow(unsafe_code, reason = "settings of the C library's allocator")]
+
 /// Blocks below this size come from the heap.
 #[cfg(target_env = "gnu")]
 const MAPPED_FROM_BYTES: libc::c_int = 64 << 20;

@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mqttlab_live::network::namespaces::Privilege;
-use mqttlab_live::{Signals, Watchdog};
+use mqttlab_live::Watchdog;
 use mqttlab_plan::Plan;
+use mqttlab_system::namespaces::Privilege;
+use mqttlab_system::signals::Signals;
 use serde_json::{Value, json};
 
 /// Measures the plan's paths.

@@ -1,10 +1,11 @@
 //! A simulation, watched like any other run: signals end it, and whoever reads its progress.
 
 use mqttlab_capture::SegmentWitness;
-use mqttlab_live::{MemoryNeed, Signals, check_memory};
+use mqttlab_live::{MemoryNeed, check_memory};
 use mqttlab_plan::{Destination, Plan};
 use mqttlab_run::{Failure, Interruption, RunOutcome};
 use mqttlab_sim::{Simulation, SimulationState};
+use mqttlab_system::signals::Signals;
 use mqttlab_units::Instant;
 
 use crate::observer::Lines;

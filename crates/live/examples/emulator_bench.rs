@@ -9,10 +9,10 @@ use std::io;
 use std::thread;
 use std::time::{Duration as Wall, Instant as WallInstant};
 
-use mqttlab_live::host::priority::{Priority, lock_memory, real_time_permitted};
 use mqttlab_live::network::calibration::{Bench, compensation, constant_delay, receive};
 use mqttlab_net::{Discipline, LinkSpec, LossSpec, QueueSpec};
 use mqttlab_plan::PortKind;
+use mqttlab_system::priority::{Priority, lock_memory, real_time_permitted};
 use mqttlab_units::{BitRate, Bytes, Dice, Duration, Ratio, Seed};
 
 /// Longer than a bench on a busy machine takes.

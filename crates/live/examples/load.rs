@@ -20,10 +20,11 @@ use std::thread::sleep;
 use std::time;
 
 use mqttlab_live::clients::{Fleet, UnrecordedConnections};
-use mqttlab_live::host::priority::Priority;
 use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed, TlsConfigs};
 use mqttlab_plan::Plan;
 use mqttlab_recording::Recorder;
+use mqttlab_system::clock::processor_time;
+use mqttlab_system::priority::Priority;
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
@@ -137,7 +138,7 @@ impl Work {
         let (began, used) = (time::Instant::now(), processor_time());
         let total = self.messages / self.publishers * self.publishers;
         wait(|| figures.offered.load(Relaxed) == total && control.is_settled());
-        let (wall, used) = (began.elapsed(), processor_time() - used);
+        let (wall, used) = (began.elapsed(), processor_time().saturating_sub(used));
         control.stop();
         fleet.join().expect("workers that end well");
         assert!(recorder.close().failure.is_none(), "a recording");
@@ -148,8 +149,8 @@ impl Work {
             "sent": figures.sent.load(Relaxed),
             "delivered": figures.delivered.load(Relaxed),
             "wall_s": wall.as_secs_f64(),
-            "cpu_s": used,
-            "cpu_s_per_100k": used * 1e5 / total as f64,
+            "cpu_s": used.as_s_f64(),
+            "cpu_s_per_100k": used.as_s_f64() * 1e5 / total as f64,
             "latency_p50_us": us(latency.percentile(50.0)),
             "latency_p99_us": us(latency.percentile(99.0)),
             "sender_lateness_p99_us": us(lateness.percentile(99.0)),
@@ -285,16 +286,4 @@ fn wait(mut holds: impl FnMut() -> bool) {
     while !holds() {
         sleep(time::Duration::from_millis(2));
     }
-}
-
-/// Processor time of all threads of this process, in seconds.
-fn processor_time() -> f64 {
-    // SAFETY: an all-zero rusage is valid, and is a local.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }

@@ -2,6 +2,7 @@
 //!
 //! Parts of a run on other machines count from the same instant, as far as their clocks' offset is known (`parts`).
 
+use mqttlab_system::clock;
 use mqttlab_units::{Duration, Instant};
 
 /// Reads run time. Copies read the same time.
@@ -15,12 +16,12 @@ pub struct Clock {
 impl Clock {
     /// A clock whose zero is now.
     pub fn start() -> Clock {
-        Clock { epoch_ns: raw_ns() as i64, started_unix_ns: read(libc::CLOCK_REALTIME) }
+        Clock { epoch_ns: clock::monotonic_ns() as i64, started_unix_ns: clock::unix_ns() }
     }
 
     /// Now, in run time.
     pub fn now(&self) -> Instant {
-        self.at_raw(raw_ns())
+        self.at_raw(clock::monotonic_ns())
     }
 
     /// The same clock as another machine has it, whose `CLOCK_MONOTONIC` is this much behind ours.
@@ -54,40 +55,14 @@ impl Clock {
 
     /// The run time at which the wall clock said `unix_ns`, if it has not been set since; zero when that was before.
     pub fn at_unix_ns(&self, unix_ns: u64) -> Instant {
-        let (now, wall) = (self.now(), read(libc::CLOCK_REALTIME));
+        let (now, wall) = (self.now(), clock::unix_ns());
         Instant::from_ns((now.as_ns() + unix_ns).saturating_sub(wall))
     }
 
-    /// A run time as `CLOCK_MONOTONIC` has it, for absolute timers.
-    pub fn timespec(&self, at: Instant) -> libc::timespec {
-        timespec(Duration::from_ns(at.as_ns().saturating_add_signed(self.epoch_ns)))
+    /// Sleeps until a run time, or until a signal.
+    pub(crate) fn sleep_until(&self, at: Instant) {
+        clock::sleep_until(Duration::from_ns(at.as_ns().saturating_add_signed(self.epoch_ns)));
     }
-}
-
-/// `CLOCK_MONOTONIC`, in nanoseconds.
-pub(crate) fn raw_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
-}
-
-/// A length of time as the kernel takes it.
-pub fn timespec(length: Duration) -> libc::timespec {
-    let ns = length.as_ns();
-    libc::timespec {
-        tv_sec: (ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
-    }
-}
-
-/// The processor time of the calling thread; unlike schedstat's to the moment.
-pub fn processor_time() -> Duration {
-    Duration::from_ns(read(libc::CLOCK_THREAD_CPUTIME_ID))
-}
-
-fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write to. These clocks exist on every Linux, so the call cannot fail.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

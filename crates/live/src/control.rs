@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use mqttlab_run::Schedule;
+use mqttlab_system::priority::Priority;
 use mqttlab_units::{Duration, Instant};
 use rustls::ClientConfig;
 
@@ -27,7 +28,6 @@ use crate::clients::delivery_sample::DeliverySample;
 use crate::clock::Clock;
 use crate::contact::ContactCounters;
 use crate::histogram::{AtomicHistogram, HistogramSnapshot};
-use crate::host::priority::Priority;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::silent_sockets::SilentSockets;
 use crate::parts::client_share::{ClientShare, ClientsStatus};

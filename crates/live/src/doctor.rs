@@ -4,14 +4,14 @@ use std::fs;
 use std::io;
 
 use mqttlab_plan::PortKind;
+use mqttlab_system::namespaces::Privilege;
+use mqttlab_system::priority::{self, Priority};
+use mqttlab_system::usage::Pressure;
 use serde_json::{Value, json};
 
 use crate::host::limit_groups;
 use crate::host::limits;
-use crate::host::priority::{self, Priority};
-use crate::host::usage::Pressure;
 use crate::network::calibration::{Bench, constant_delay};
-use crate::network::namespaces::Privilege;
 
 /// Examines the machine: one entry a capability, with `name`, `available`, `detail` and, where it is missing, what
 /// that `costs`. The process must have a single thread.

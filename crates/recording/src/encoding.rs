@@ -5,6 +5,8 @@
 //! time: differences (DELTA_BINARY_PACKED), and runs and bit packing for presence and for dictionary indices (RLE).
 //! Format: Apache Parquet, Encodings.md.
 
+#![allow(unsafe_code, reason = "functions for processors that have been asked whether they can")]
+
 /// An unsigned integer as it is stored: the same bits, signed, in 32 or 64 bits.
 pub(crate) trait Integer: Copy + Default + Ord + std::ops::BitOr<Output = Self> {
     /// `self - before` in the width of the stored type, where it wraps.

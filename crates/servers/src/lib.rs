@@ -2,4 +2,3 @@
 
 pub mod gateway;
 pub mod proxy;
-mod signals;

@@ -15,13 +15,13 @@ use mqttlab_plan::{
 };
 use mqttlab_recording::{DatagramAccount, Received};
 use mqttlab_run::MessageFigures;
+use mqttlab_system::poller::{Interest, Poller};
+use mqttlab_system::sockets;
 use mqttlab_units::{Duration, GeoPoint};
 
 use super::Client;
-use super::epoll::Epoll;
 use super::message_order::SentInOrder;
 use super::own_packets::UnrecordedConnections;
-use super::socket;
 use crate::control::{Control, SocketFactory};
 use crate::directory::Directory;
 use crate::network::tcp_states;
@@ -173,24 +173,24 @@ impl FleetContext {
         &self.groups[group.0 as usize]
     }
 
-    /// A socket on its way to the client's server, which the worker's epoll knows by the client's slot.
-    pub(super) fn open_socket(&self, epoll: &Epoll, client: Who, slot: u32) -> io::Result<OwnedFd> {
+    /// A socket on its way to the client's server, which the worker's poller knows by the client's slot.
+    pub(super) fn open_socket(&self, poller: &Poller, client: Who, slot: u32) -> io::Result<OwnedFd> {
         let group = self.group(client.group);
         let server = group.connects_to;
         let port = self.plan.endpoint_of(group).port;
         let address = SocketAddr::new(self.sockets.server_address(server).ip(), port);
         if group.transport == mqttlab_plan::Transport::Udp {
             let socket = self.sockets.datagram_socket(group.host_of(client.index), server)?;
-            socket::connect(socket.as_fd(), address)?;
-            epoll.add(&socket, slot)?;
+            sockets::connect(socket.as_fd(), address)?;
+            poller.add(&socket, slot.into(), Interest::Changes)?;
             return Ok(socket);
         }
         let socket = self.sockets.socket(group.host_of(client.index), server)?;
-        socket::set_nodelay(socket.as_fd(), group.nodelay())?;
+        sockets::set_nodelay(socket.as_fd(), group.nodelay())?;
         // Where marks are forbidden, the connection is not in `tcp_state`.
         let _ = tcp_states::mark(socket.as_fd(), client.number.0);
-        socket::connect(socket.as_fd(), address)?;
-        epoll.add(&socket, slot)?;
+        sockets::connect(socket.as_fd(), address)?;
+        poller.add(&socket, slot.into(), Interest::Changes)?;
         Ok(socket)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use super::socket;
+use mqttlab_system::sockets;
 
 /// Datagrams that the socket has not taken.
 pub(super) struct ClientDatagrams {
@@ -51,7 +51,7 @@ impl ClientDatagrams {
     pub(super) fn write(&mut self, socket: BorrowedFd<'_>, mut refused: impl FnMut(u64)) -> io::Result<()> {
         while let Some(&length) = self.waiting.front() {
             let datagram = &self.bytes[self.start..self.start + length];
-            match socket::write(socket, &[io::IoSlice::new(datagram)]) {
+            match sockets::write(socket, &[io::IoSlice::new(datagram)]) {
                 Ok(None) => return Ok(()),
                 // An answer to an earlier datagram: this one was not sent, and is lost, too.
                 Ok(Some(_)) => {}

@@ -4,7 +4,7 @@
 //!               schedule, stop            turn                        rows
 //!   conductor ─────────────────► worker ◄──────► client (crates/client) ────► recorder
 //!             ◄─────────────────   │              └─ connection: outbox ─► socket in the host's namespace ─► broker
-//!                  figures         └─ epoll, timers, one buffer to read into
+//!                  figures         └─ poller, timers, one buffer to read into
 //! ```
 //!
 //! What a client does, and when, is `crates/client`'s. Here are its surroundings (`turn`), its transport (`writing`,
@@ -29,7 +29,6 @@ mod connection;
 mod context;
 mod datagrams;
 pub(crate) mod delivery_sample;
-mod epoll;
 mod figure_changes;
 mod frames;
 mod layers;
@@ -42,7 +41,6 @@ mod poll_pause;
 mod reading;
 mod reading_datagrams;
 mod reading_layers;
-mod socket;
 mod timers;
 mod tls_stream;
 mod turn;

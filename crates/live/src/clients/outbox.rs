@@ -14,7 +14,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::socket;
+use mqttlab_system::sockets;
 
 #[derive(Default)]
 pub(super) struct SocketOutbox {
@@ -85,7 +85,7 @@ impl SocketOutbox {
                 let mut pieces = [IoSlice::new(&[]); PIECES];
                 let used = self.gather(&mut pieces);
                 let offered = pieces[..used].iter().map(|piece| piece.len()).sum::<usize>();
-                (socket::write(socket, &pieces[..used])?, offered)
+                (sockets::write(socket, &pieces[..used])?, offered)
             };
             let Some(count) = count else { return Ok(false) };
             self.advance(count);

@@ -5,10 +5,10 @@
 
 use mqttlab_client::Loss;
 use mqttlab_plan::{ClientsChange, Event, Plan};
+use mqttlab_system::poller::Ready;
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
-use super::epoll::Ready;
 use super::turn::ClientTurn;
 use crate::due_list::DueList;
 
@@ -39,7 +39,7 @@ impl ClientTurn<'_> {
                 connection.is_reading = true;
                 // What came meanwhile is not announced again.
                 let ended = std::mem::take(&mut connection.has_unread_end);
-                let ready = Ready { client: connection.slot, readable: true, ended, writable: false };
+                let ready = Ready { number: connection.slot.into(), readable: true, ended, writable: false };
                 self.react(client, ready);
             }
             // The schedule has it.

@@ -12,15 +12,15 @@ use mqttlab_mqtt::terms::ServerTerms;
 use mqttlab_mqtt::{Kind, Qos, Version, reason};
 use mqttlab_recording::identity;
 use mqttlab_recording::{EventKind, Identified, Received};
+use mqttlab_system::poller::Ready;
+use mqttlab_system::sockets;
 use mqttlab_units::Instant;
 
 use super::Client;
 use super::connection::{ClientConnection, RelayedBytes};
-use super::epoll::Ready;
 use super::own_packets;
 use super::packet_stream::RawPacket;
 use super::poll_pause;
-use super::socket;
 use super::turn::ClientTurn;
 
 /// A PUBLISH that has just come, in the buffer that it was read into.
@@ -81,7 +81,7 @@ impl ClientTurn<'_> {
 
     fn finish_opening(&mut self, client: &mut Client) {
         let Some(socket) = &client.connection().socket else { return };
-        match socket::take_error(socket.as_fd()) {
+        match sockets::take_error(socket.as_fd()) {
             Ok(()) if client.connection().layered.is_some() => self.open_layers(client),
             Ok(()) => client.opened(self),
             // Of a connection that was there already.
@@ -117,7 +117,7 @@ impl ClientReader<'_, '_> {
 
     fn receive_into(&mut self, client: &mut Client, buffer: &mut [u8], ended: bool) -> Result<(), Loss> {
         while let Some(socket) = &client.connection().socket {
-            let count = match socket::read(socket.as_fd(), buffer) {
+            let count = match sockets::read(socket.as_fd(), buffer) {
                 Ok(Some(0)) | Err(_) if self.turn.leaving => return Err(Loss::Farewell),
                 Ok(Some(0)) => return Err(Loss::broken(client.connection().closed_by_broker())),
                 Ok(Some(count)) => count,

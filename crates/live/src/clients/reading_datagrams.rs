@@ -7,13 +7,13 @@ use mqttlab_client::{Arriving, Delivery, Loss, PacketId, Surroundings as _, Who}
 use mqttlab_mqtt::Qos;
 use mqttlab_mqttsn::Topic;
 use mqttlab_recording::{DatagramAccount, Received};
+use mqttlab_system::sockets;
 
 use super::Client;
 use super::connection::{ClientConnection, RelayedBytes};
 use super::datagrams::is_passing;
 use super::own_packets;
 use super::reading::{ClientReader, MessageOrigin};
-use super::socket;
 use super::turn::ClientTurn;
 
 /// A message that has just come.
@@ -30,7 +30,7 @@ impl ClientReader<'_, '_> {
         let mut buffer = std::mem::take(self.turn.buffer);
         let mut outcome = Ok(());
         while let Some(socket) = &client.connection().socket {
-            let count = match socket::read(socket.as_fd(), &mut buffer) {
+            let count = match sockets::read(socket.as_fd(), &mut buffer) {
                 Ok(Some(count)) => count,
                 Ok(None) => break,
                 Err(error) if is_passing(&error) => continue,

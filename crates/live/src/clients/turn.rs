@@ -7,12 +7,12 @@ use mqttlab_recording::{
     Acknowledged, Dropped, Event, EventKind, Identified, Payload, PayloadSource, PositionSample, Received,
     Sent, Sink, Unsent,
 };
+use mqttlab_system::poller::Poller;
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
 use super::buffers::WorkerBuffers;
 use super::context::FleetContext;
-use super::epoll::Epoll;
 use super::figure_changes::FigureChanges;
 use super::poll_pause;
 use super::timers::ClientTimers;
@@ -20,7 +20,7 @@ use super::timers::ClientTimers;
 /// One client's turn.
 pub(super) struct ClientTurn<'a> {
     pub(super) shared: &'a FleetContext,
-    pub(super) epoll: &'a Epoll,
+    pub(super) poller: &'a Poller,
     pub(super) timers: &'a mut ClientTimers,
     pub(super) sink: &'a mut Sink,
     pub(super) tally: &'a mut FigureChanges,

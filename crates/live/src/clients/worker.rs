@@ -11,13 +11,13 @@ use mqttlab_client::{ClientNumber, GroupNumber, Loss, Who, mqtt};
 use mqttlab_plan::{Arrivals, ClientsEvent};
 use mqttlab_recording::{Event, EventKind, Sink};
 use mqttlab_run::Schedule;
+use mqttlab_system::poller::Poller;
 use mqttlab_units::{Duration, Instant};
 
 use super::Client;
 use super::buffers::WorkerBuffers;
 use super::connection::ClientConnection;
 use super::context::FleetContext;
-use super::epoll::Epoll;
 use super::figure_changes::FigureChanges;
 use super::layers::ClientLayers;
 use super::own_packets::OwnPackets;
@@ -32,7 +32,7 @@ use crate::due_list::DueList;
 pub(super) struct Worker {
     shared: Arc<FleetContext>,
     clients: Vec<Client>,
-    epoll: Epoll,
+    poller: Poller,
     timers: ClientTimers,
     sink: Sink,
     tally: FigureChanges,
@@ -71,7 +71,7 @@ impl Worker {
         let tally = FigureChanges::new(shared.plan.groups.len(), shared.plan.servers.len());
         Ok(Worker {
             shared,
-            epoll: Epoll::new()?,
+            poller: Poller::new(SOCKETS)?,
             timers,
             clients,
             sink,
@@ -103,7 +103,7 @@ impl Worker {
             if let Some(pause) = self.pace.next(std::mem::take(&mut self.hurried)) {
                 std::thread::sleep(std::time::Duration::from_nanos(pause.as_ns()));
             }
-            let ready = self.epoll.wait(self.idle_time())?;
+            let ready = self.poller.wait(Some(self.idle_time()))?;
             self.look_at_control();
             self.perform_planned();
             self.attend(ready);
@@ -183,8 +183,8 @@ impl Worker {
     fn attend(&mut self, ready: usize) {
         let (clients, mut turn) = self.split();
         for index in 0..ready {
-            let ready = turn.epoll.ready(index);
-            turn.react(&mut clients[ready.client as usize], ready);
+            let ready = turn.poller.ready(index);
+            turn.react(&mut clients[ready.number as usize], ready);
         }
     }
 
@@ -208,7 +208,7 @@ impl Worker {
     fn split(&mut self) -> (&mut Vec<Client>, ClientTurn<'_>) {
         let turn = ClientTurn {
             shared: &self.shared,
-            epoll: &self.epoll,
+            poller: &self.poller,
             timers: &mut self.timers,
             sink: &mut self.sink,
             tally: &mut self.tally,
@@ -246,6 +246,8 @@ fn begin(client: &mut Client, turn: &mut ClientTurn<'_>, schedule: &Schedule) {
 }
 
 const BUFFER: usize = 256 << 10;
+/// So many sockets are attended to before those who are due.
+const SOCKETS: usize = 1024;
 /// Half of the notice that the conductor gives.
 const STEP: Duration = Duration::from_ns(Control::NOTICE.as_ns() / 2);
 /// Farewells that take longer are cut short.

@@ -16,13 +16,13 @@ use mqttlab_mqtt::{Kind, Qos, Version};
 use mqttlab_plan::{MessageNumber, PayloadMaker};
 use mqttlab_recording::identity::{self, Identity};
 use mqttlab_recording::{EventKind, Sent};
+use mqttlab_system::sockets::{self, TcpInfo};
 
 use super::buffers::WorkerBuffers;
 use super::connection::{ClientConnection, RelayedBytes};
 use super::context::FleetContext;
 use super::outbox::SocketOutbox;
 use super::own_packets::{self, OwnPackets};
-use super::socket;
 use super::turn::ClientTurn;
 
 impl ClientTurn<'_> {
@@ -48,7 +48,7 @@ impl ClientTurn<'_> {
 
 impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
     fn open(&mut self, client: Who, connection: &mut ClientConnection) -> Result<(), Loss> {
-        match self.shared.open_socket(self.epoll, client, connection.slot) {
+        match self.shared.open_socket(self.poller, client, connection.slot) {
             Ok(socket) => {
                 connection.socket = Some(socket);
                 connection.layered.iter_mut().for_each(|layered| layered.begin(self.now));
@@ -222,10 +222,10 @@ impl Transport<AnySession, ClientConnection> for ClientTurn<'_> {
 
     fn vanish(&mut self, client: Who, connection: &mut ClientConnection) {
         if let Some(socket) = connection.socket.take() {
-            self.epoll.remove(&socket);
+            self.poller.remove(&socket);
             let host = self.shared.group(client.group).host_of(client.index);
             // One that is not bound has sent nothing, and never will.
-            if let Ok(port) = socket::local_port(socket.as_fd()) {
+            if let Ok(port) = sockets::local_port(socket.as_fd()) {
                 self.shared.control.silent.add(host, port);
             }
             connection.vanished.push(socket);
@@ -247,9 +247,13 @@ impl ClientTurn<'_> {
     /// Records what the kernel has counted of the connection, while its socket is there to be asked.
     fn note_tcp_info(&mut self, client: Who, socket: &OwnedFd) {
         // A kernel that does not say leaves no event; nothing of the run depends on it.
-        if let Ok(info) = socket::tcp_info(socket.as_fd()) {
+        if let (Ok(info), Ok(port)) = (sockets::tcp_info(socket), sockets::local_port(socket)) {
             self.now = self.shared.control.now();
-            self.record(EventKind::TcpInfo, client.number, None, &info.to_string());
+            let TcpInfo { retransmissions, rtt_us, rto_us } = info;
+            let words = serde_json::json!({
+                "port": port, "total_retrans": retransmissions, "rtt_us": rtt_us, "rto_us": rto_us,
+            });
+            self.record(EventKind::TcpInfo, client.number, None, &words.to_string());
         }
     }
 }

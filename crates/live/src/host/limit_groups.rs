@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,8 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use mqttlab_plan::{HostLimits, Plan, out_of_memory};
-
-use crate::host::control_groups;
+use mqttlab_system::cgroups;
 
 /// The groups of a run, by host.
 pub(crate) type LimitGroups = BTreeMap<usize, Arc<LimitGroup>>;
@@ -165,7 +164,7 @@ impl LimitGroup {
         limit(&path, is_second).map_err(failed)
     }
 
-    /// Files that a process writes `0` to, to come into the group.
+    /// What a process comes into the groups by ([`cgroups::enter`]).
     pub(crate) fn entrances(&self) -> io::Result<Vec<OwnedFd>> {
         let open = |group: &Group| {
             fs::OpenOptions::new().write(true).open(group.path.join("cgroup.procs")).map(OwnedFd::from)
@@ -178,7 +177,7 @@ impl LimitGroup {
         let killed = |group: &Group| {
             ["memory.oom_control", "memory.events"]
                 .into_iter()
-                .find_map(|file| control_groups::entry(&group.path, file, "oom_kill"))
+                .find_map(|file| cgroups::entry(&group.path, file, "oom_kill"))
         };
         self.groups.iter().filter_map(killed).sum()
     }
@@ -208,18 +207,6 @@ impl Drop for Group {
     }
 }
 
-/// Comes into groups, by their entrances. In a forked process: makes only system calls.
-pub(crate) fn enter(entrances: &[OwnedFd]) -> io::Result<()> {
-    for entrance in entrances {
-        // SAFETY: one byte of a constant is written to an open descriptor.
-        let written = unsafe { libc::write(entrance.as_raw_fd(), c"0".as_ptr().cast(), 1) };
-        if written != 1 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
-}
-
 /// Quota and period, in microseconds. The kernel gives out 1 ms at least; the shorter the period, the shorter the pauses of who has
 /// used up its quota.
 fn quota(share: f64) -> (u64, u64) {
@@ -229,7 +216,7 @@ fn quota(share: f64) -> (u64, u64) {
 
 /// Where a group of this controller can be made, and whether that is in version 2.
 fn place_of(controller: &Controller) -> Result<(PathBuf, bool), String> {
-    place_in(controller, &control_groups::directories(controller.first))
+    place_in(controller, &cgroups::directories(controller.first))
 }
 
 fn place_in(controller: &Controller, directories: &[PathBuf]) -> Result<(PathBuf, bool), String> {

@@ -1,15 +1,10 @@
-//! The machine that everything runs on, and this process on it: what it permits, what was used of it, which signals come.
+//! The machine that everything runs on, and this process on it: what it permits, who stood still, what ends it.
 //!
-//! Hosts of a plan are namespaces ([`crate::network::namespaces`]); here is the one host that they share.
+//! Hosts of a plan are namespaces ([`mqttlab_system::namespaces`]); here is the one host that they share.
 
-pub(crate) mod control_groups;
 pub(crate) mod limit_groups;
 pub(crate) mod limits;
-pub(crate) mod poller;
-pub mod priority;
 pub(crate) mod scratch;
 pub(crate) mod server_stalls;
-pub(crate) mod signals;
-pub(crate) mod usage;
 pub(crate) mod watch;
 pub(crate) mod watchdog;

@@ -8,8 +8,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use mqttlab_system::process;
 
 /// A directory that only its owner may enter, removed when dropped.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Scratch {
 
     fn below(temporary: &Path, purpose: &str) -> io::Result<Scratch> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let place = temporary.join(format!("mqttlab-{}", user()));
+        let place = temporary.join(format!("mqttlab-{}", process::user()));
         let said = |error: io::Error| {
             io::Error::new(error.kind(), format!("no temporary directory {}: {error}", place.display()))
         };
@@ -71,13 +72,6 @@ impl Drop for Scratch {
     }
 }
 
-/// The number of the user whose place it is: a process that has moved into a user namespace has another one there.
-pub(crate) fn user() -> u32 {
-    static USER: OnceLock<u32> = OnceLock::new();
-    // SAFETY: geteuid cannot fail.
-    *USER.get_or_init(|| unsafe { libc::geteuid() })
-}
-
 /// Opens the place, made where it is missing: a directory that is this user's alone, and no symbolic link.
 fn own(place: &Path) -> io::Result<fs::File> {
     match fs::DirBuilder::new().mode(0o700).create(place) {
@@ -87,8 +81,7 @@ fn own(place: &Path) -> io::Result<fs::File> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(place)?;
     let found = opened.metadata()?;
-    // SAFETY: geteuid cannot fail.
-    if found.uid() != unsafe { libc::geteuid() } {
+    if found.uid() != process::user_now() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
     }
     if found.mode() & 0o077 != 0 {
@@ -126,7 +119,7 @@ mod tests {
         }
 
         fn place(&self) -> PathBuf {
-            self.0.join(format!("mqttlab-{}", user()))
+            self.0.join(format!("mqttlab-{}", process::user()))
         }
     }
 

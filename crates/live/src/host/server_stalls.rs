@@ -3,16 +3,8 @@
 //! A broker that stands still answers nobody, and what comes late of it has the latency of the stop. It is seen at
 //! samples (`recording.resource_interval`), so that a shorter stop may go unseen.
 
+use mqttlab_system::usage::StallCause;
 use mqttlab_units::{Duration, Instant};
-
-/// Why a process does not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StallCause {
-    /// It waits for a disk and takes no signals (`D` in `/proc/PID/stat`).
-    Disk,
-    /// A signal has stopped it (`T`), or a debugger holds it (`t`).
-    Stopped,
-}
 
 /// When one server did not run.
 #[derive(Debug, Default)]
@@ -20,17 +12,6 @@ pub(crate) struct ServerStalls {
     since: Option<(Instant, StallCause)>,
     latest: Instant,
     over: Vec<(Instant, Instant, StallCause)>,
-}
-
-impl StallCause {
-    /// By the state of `/proc/PID/stat`.
-    pub(crate) fn of(state: &str) -> Option<StallCause> {
-        match state {
-            "T" | "t" => Some(StallCause::Stopped),
-            "D" => Some(StallCause::Disk),
-            _ => None,
-        }
-    }
 }
 
 impl ServerStalls {

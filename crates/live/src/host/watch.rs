@@ -4,14 +4,14 @@ use std::io;
 use std::os::fd::AsFd;
 
 use mqttlab_run::Interruption;
+use mqttlab_system::poller::{Interest, Poller};
 use mqttlab_units::Duration;
 
-use crate::host::poller::DeadlinePoller;
 use crate::host::watchdog::Watchdog;
 
 /// Waits for whatever may interrupt a run.
 pub struct Watch {
-    poller: DeadlinePoller,
+    poller: Poller,
     watchdog: Watchdog,
 }
 
@@ -21,8 +21,8 @@ impl Watch {
     /// # Errors
     /// Too many open files.
     pub fn new(watchdog: Watchdog) -> io::Result<Watch> {
-        let poller = DeadlinePoller::new()?;
-        poller.add(&watchdog, WATCHDOG)?;
+        let poller = Poller::new(MOST)?;
+        poller.add(&watchdog, WATCHDOG, Interest::Reading)?;
         Ok(Watch { poller, watchdog })
     }
 
@@ -31,7 +31,7 @@ impl Watch {
     /// # Errors
     /// What the kernel said.
     pub fn add_server(&self, server: impl AsFd) -> io::Result<()> {
-        self.poller.add(server, SERVER)
+        self.poller.add(server, SERVER, Interest::Reading)
     }
 
     /// Waits for `timeout`, or less. A server's end only ends the wait.
@@ -40,7 +40,7 @@ impl Watch {
     /// The interruption that came.
     pub fn wait(&mut self, timeout: Duration) -> Result<(), Interruption> {
         let woken = self.poller.wait(Some(timeout));
-        drop(woken.map_err(|error| Interruption::fault("cannot wait", &error))?);
+        woken.map_err(|error| Interruption::fault("cannot wait", &error))?;
         self.watchdog.interruption().cloned().map_or(Ok(()), Err)
     }
 
@@ -50,5 +50,7 @@ impl Watch {
     }
 }
 
+/// One is enough: any of them ends the wait, and the watchdog knows what it was.
+const MOST: usize = 1;
 const WATCHDOG: u64 = 1;
 const SERVER: u64 = 2;

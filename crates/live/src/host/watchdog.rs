@@ -13,16 +13,16 @@
 //! What it does not do: clean up. What must not outlive the program hangs on descriptors and processes that end with it.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mqttlab_run::Interruption;
-
-use crate::host::poller::Waker;
-use crate::host::priority::Priority;
-use crate::host::signals::Signals;
+use mqttlab_system::poller::{PollFd, PollFlags, Waker, poll, write_if_room};
+use mqttlab_system::priority::Priority;
+use mqttlab_system::process;
+use mqttlab_system::signals::Signals;
 
 /// Watches for what ends the program. A clone asks the same thread.
 #[derive(Clone)]
@@ -53,8 +53,7 @@ impl Watchdog {
             clone.request_end(interruption.clone());
             wait_for_signal(&signals, grace);
             last_act(&interruption);
-            // SAFETY: it ends the program here and now, without the destructors of threads that are still at work.
-            unsafe { libc::_exit(status) };
+            process::end_now(status)
         })?;
         Ok(watchdog)
     }
@@ -82,13 +81,14 @@ fn wait(signals: &Signals) -> Interruption {
     let stdout = io::stdout();
     loop {
         // A closed reader is reported whatever is asked for: POLLERR of a pipe, POLLHUP of a terminal or a socket.
-        let mut asked = [entry(signals, libc::POLLIN), entry(&stdout, 0)];
-        // SAFETY: two entries are passed.
-        unsafe { libc::poll(asked.as_mut_ptr(), 2, -1) };
+        let mut asked = [PollFd::new(signals, PollFlags::IN), PollFd::new(&stdout, PollFlags::empty())];
+        // An error that a wait may have is no reason to end.
+        let _ = poll(&mut asked, None);
+        let stdout_says = asked[1].revents();
         if let Some(name) = signals.received() {
             return Interruption::Signal(name);
         }
-        if asked[1].revents & (libc::POLLERR | libc::POLLHUP) != 0 {
+        if stdout_says.intersects(PollFlags::ERR | PollFlags::HUP) {
             return Interruption::Abandoned;
         }
     }
@@ -102,27 +102,15 @@ fn wait_for_signal(signals: &Signals, length: Duration) {
         if left.is_zero() || signals.received().is_some() {
             return;
         }
-        let mut asked = [entry(signals, libc::POLLIN)];
-        // SAFETY: one entry is passed. Rounded up, so that the last millisecond is not spent spinning.
-        unsafe { libc::poll(asked.as_mut_ptr(), 1, left.as_millis() as libc::c_int + 1) };
+        let left = mqttlab_units::Duration::from_ns(left.as_nanos() as u64);
+        let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(left));
     }
-}
-
-fn entry(source: &impl AsFd, events: libc::c_short) -> libc::pollfd {
-    libc::pollfd { fd: source.as_fd().as_raw_fd(), events, revents: 0 }
 }
 
 /// Writes a line to standard output if there is room for it at once: whoever reads may be what hangs.
 pub fn write_last_line(line: &str) {
-    let stdout = io::stdout();
-    let mut asked = [entry(&stdout, libc::POLLOUT)];
-    // SAFETY: one entry is passed; the bytes written are those of `line`. Not through `Stdout`, whose lock a thread that
-    // is at work may hold.
-    unsafe {
-        if libc::poll(asked.as_mut_ptr(), 1, 0) == 1 && asked[0].revents & libc::POLLOUT != 0 {
-            libc::write(asked[0].fd, line.as_ptr().cast(), line.len());
-        }
-    }
+    // Not through `Stdout`, whose lock a thread that is at work may hold.
+    write_if_room(io::stdout(), line.as_bytes());
 }
 
 /// How long a program has to end by itself; the rest of the two seconds is for its last act on a busy machine.
@@ -130,8 +118,10 @@ pub const GRACE: Duration = Duration::from_millis(1500);
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
+
+    use mqttlab_system::process::Signal;
+    use mqttlab_system::signals;
 
     use super::*;
 
@@ -142,13 +132,7 @@ mod tests {
         let (_, here) = module_path!().split_once("::").unwrap();
         // The harness has a thread of its own, which would take the signals and be killed by them. What runs the tests may
         // have been started by `nohup`, and a program leaves alone what it finds ignored.
-        // SAFETY: between fork and exec only functions are called that are safe there.
-        unsafe {
-            command.pre_exec(|| {
-                libc::signal(libc::SIGHUP, libc::SIG_DFL);
-                Signals::block().map(drop)
-            });
-        }
+        signals::block_in(&mut command);
         command
             .args([&format!("{here}::{test}"), "--exact", "--nocapture"])
             .env(WATCHED, grace_s.to_string())
@@ -190,9 +174,8 @@ mod tests {
         }
     }
 
-    fn send(child: &Child, signal: libc::c_int) {
-        // SAFETY: kill takes integers only.
-        unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+    fn send(child: &Child, signal: Signal) {
+        process::send(child.id() as i32, signal).unwrap();
     }
 
     #[test]
@@ -200,7 +183,7 @@ mod tests {
         if !is_watched() {
             let mut child = watched("a_program_that_does_not_end_by_itself_is_ended_after_its_grace", 0);
             read_until(&mut child, "watched");
-            send(&child, libc::SIGHUP);
+            send(&child, Signal::HUP);
             read_until(&mut child, "SIGHUP");
             assert_eq!(status(&mut child), Some(3));
         }
@@ -211,11 +194,11 @@ mod tests {
         if !is_watched() {
             let mut child = watched("a_second_signal_does_not_wait", 300);
             read_until(&mut child, "watched");
-            send(&child, libc::SIGINT);
+            send(&child, Signal::INT);
             // Of two that come before the first is read one is left, so more than two may be needed.
             thread::sleep(Duration::from_millis(300));
             while status_now(&mut child).is_none() {
-                send(&child, libc::SIGINT);
+                send(&child, Signal::INT);
                 thread::sleep(Duration::from_millis(20));
             }
             assert_eq!(status(&mut child), Some(3));

@@ -12,21 +12,20 @@
 mod conclusion;
 
 use std::io;
-use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time;
 
 use mqttlab_plan::PortKind;
+use mqttlab_system::priority::{self, CpuAwake, Priority};
+use mqttlab_system::sockets;
+use mqttlab_system::usage::{self, ProcessorTime, Usage};
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
 
 use self::conclusion::{RateStep, conclude};
 use crate::clock::Clock;
 use crate::histogram::HistogramSnapshot;
-use crate::host::priority::{self, CpuAwake, Priority};
-use crate::host::usage::{self, ProcessorTime, Usage};
 use crate::network::calibration::{self, Bench, constant_delay};
 use crate::probe::udp::{self, Paced};
 use crate::verdict::control_timer::ControlTimer;
@@ -118,7 +117,8 @@ impl MeasureSetup<'_> {
         let priority = if self.real_time { Priority::EMULATOR } else { Priority::Normal };
         let bench = Bench::build(constant_delay(DELAY), self.port, priority, self.compensation)?;
         bench.receiver.set_read_timeout(Some(time::Duration::from_millis(20)))?;
-        make_room(&bench.receiver);
+        // The receiver may not get a processor for a while; what it then loses is not the emulator's loss.
+        sockets::make_room(&bench.receiver, ROOM_BYTES);
         let control = self.control.lateness();
         // The thread says who it is before it does anything else.
         while bench.counters().thread.load(Relaxed) == 0 {
@@ -227,18 +227,7 @@ fn times(late: &HistogramSnapshot) -> Value {
     })
 }
 
-/// The receiver may not get a processor for a while; what it then loses is not the emulator's loss.
-fn make_room(socket: &UdpSocket) {
-    let bytes: libc::c_int = 16 << 20;
-    for option in [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE] {
-        // SAFETY: `bytes` is a local of the size given. Where the larger buffer is not permitted the smaller one stays.
-        unsafe {
-            let size = size_of_val(&bytes) as libc::socklen_t;
-            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const bytes).cast(), size);
-        }
-    }
-}
-
+const ROOM_BYTES: usize = 16 << 20;
 /// Frames per second.
 const RATES: [u64; 3] = [1_000, 5_000, 20_000];
 /// What the link takes.

@@ -7,21 +7,21 @@
 //! What it does not measure: the load of the run itself.
 
 use std::io;
-use std::mem;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
-use std::os::fd::AsRawFd;
 use std::thread;
 use std::time;
 
 use mqttlab_net::LinkSpec;
 use mqttlab_plan::{Hop, PathPlan, PortKind};
+use mqttlab_system::clock::unix_ns;
+use mqttlab_system::namespaces::Namespace;
+use mqttlab_system::netlink::Metrics;
+use mqttlab_system::priority::Priority;
+use mqttlab_system::sockets;
 use mqttlab_units::{Duration, Seed};
 
 use crate::clock::Clock;
-use crate::host::priority::Priority;
 use crate::network::emulator::{Emulator, EmulatorSetting};
-use crate::network::namespaces::Namespace;
-use crate::network::netlink::Metrics;
 use crate::network::port::{Device, Port};
 use crate::network::wiring::Wiring;
 
@@ -55,7 +55,7 @@ impl Bench {
             |host: usize| namespaces[host].run(|| UdpSocket::bind(SocketAddrV4::new(ADDRESSES[host], 0)));
         let (sender, receiver) = (bind(0)?, bind(1)?);
         sender.connect(receiver.local_addr()?)?;
-        stamp(&receiver)?;
+        sockets::stamp(&receiver)?;
         receiver.set_read_timeout(Some(time::Duration::from_secs(5)))?;
         let paths = vec![PathPlan { from: 0, to: 1, hops: vec![Hop::Link(0)] }];
         let wiring = Wiring::of_pair(ADDRESSES, vec![link], paths, Seed(0));
@@ -75,6 +75,7 @@ impl Bench {
     /// # Errors
     /// It did not arrive within five seconds.
     pub fn one_way_delay(&self, payload: &[u8]) -> io::Result<Duration> {
+        // By the clock that the kernel stamps with.
         let sent = unix_ns();
         self.sender.send(payload)?;
         let (_, received) = receive(&self.receiver, &mut [0; 2048])?;
@@ -130,27 +131,9 @@ pub fn constant_delay(mean: Duration) -> LinkSpec {
 /// # Errors
 /// Nothing came before the socket's timeout, or without a time.
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, u64)> {
-    let mut control = [0u64; 8];
-    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: `message` points to locals that outlive the call; control messages are read only within the length
-    // that the kernel says.
-    unsafe {
-        let mut message: libc::msghdr = mem::zeroed();
-        message.msg_iov = &mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&control) as _;
-        let length = libc::recvmsg(socket.as_raw_fd(), &mut message, 0);
-        if length < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let header = libc::CMSG_FIRSTHDR(&message);
-        if header.is_null() || (*header).cmsg_type != libc::SO_TIMESTAMPNS {
-            return Err(io::Error::other("a datagram came without a time stamp"));
-        }
-        let stamp: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(header).cast());
-        Ok((length as usize, stamp.tv_sec as u64 * 1_000_000_000 + stamp.tv_nsec as u64))
-    }
+    let (length, stamp) = sockets::receive_stamped(socket, buffer)?;
+    let stamp = stamp.ok_or_else(|| io::Error::other("a datagram came without a time stamp"))?;
+    Ok((length, stamp))
 }
 
 /// The address of the receiver, for other senders.
@@ -159,31 +142,6 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, u64)
 /// Never for a bound socket.
 pub fn address(socket: &UdpSocket) -> io::Result<SocketAddr> {
     socket.local_addr()
-}
-
-/// CLOCK_REALTIME, which the kernel stamps with.
-pub fn unix_ns() -> u64 {
-    Clock::start().started_unix_ns()
-}
-
-/// Lets the kernel stamp what this socket receives.
-///
-/// # Errors
-/// What the kernel said.
-pub fn stamp(socket: &UdpSocket) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: `on` is a local of the size given.
-    let result = unsafe {
-        let size = size_of_val(&on) as libc::socklen_t;
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            (&raw const on).cast(),
-            size,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 255, 0, 1), Ipv4Addr::new(10, 255, 0, 2)];

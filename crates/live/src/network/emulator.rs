@@ -1,7 +1,7 @@
 //! The emulator: moves frames between ports in real time, as the wire says.
 //!
 //! One thread, because a frame costs 2 to 4 µs when they come in batches and nearly all of the rest is waking up;
-//! a second one would add a wake-up. It sleeps in `epoll_pwait2` until a frame comes or one is due, stamps each
+//! a second one would add a wake-up. It sleeps until a frame comes or one is due, stamps each
 //! frame when it is read, and drains the ports before it sleeps again.
 //!
 //! Waking from a timer takes the kernel 20 to 80 µs, depending on how deeply the processor sleeps, so the emulator
@@ -18,13 +18,13 @@ use std::thread::{self, JoinHandle};
 
 use mqttlab_net::radio::StationReport;
 use mqttlab_recording::{Frame, Sink};
+use mqttlab_system::poller::{Interest, Poller, Waker};
+use mqttlab_system::priority::Priority;
 use mqttlab_units::{Duration, Instant};
 
 use crate::by_hand::HandEvents;
 use crate::clock::Clock;
 use crate::due_list::DueList;
-use crate::host::poller::{DeadlinePoller, Waker};
-use crate::host::priority::Priority;
 use crate::network::by_hand::LinksByHand;
 use crate::network::link_traffic::TrafficRequest;
 use crate::network::port::Port;
@@ -127,15 +127,14 @@ impl Emulator {
         let lateness = PathLatenessCounters::of(&setting.wiring);
         let shared = Arc::new(EmulatorCounters { lateness, ..EmulatorCounters::default() });
         let waker = Waker::new()?;
-        let poller = DeadlinePoller::new()?;
+        let poller = Poller::new(PORTS)?;
         for (number, port) in setting.ports.iter().enumerate() {
-            poller.add(port, number as u64)?;
+            poller.add(port, number as u64, Interest::Reading)?;
         }
-        poller.add(&waker, WAKER)?;
+        poller.add(&waker, WAKER, Interest::Reading)?;
         let mut driver = Driver::new(setting, Arc::clone(&shared), poller);
         let thread = thread::Builder::new().name("emulator".into()).spawn(move || {
-            // SAFETY: gettid takes nothing.
-            driver.shared.thread.store(unsafe { libc::gettid() }, Relaxed);
+            driver.shared.thread.store(mqttlab_system::process::thread(), Relaxed);
             let _ = driver.priority.apply();
             driver.run().map(|()| driver.end())
         })?;
@@ -177,7 +176,7 @@ struct Driver {
     radio_sleep: Arc<SleepNotifier>,
     silent: Arc<SilentSockets>,
     priority: Priority,
-    poller: DeadlinePoller,
+    poller: Poller,
     shared: Arc<EmulatorCounters>,
     recorder: OptionalSink,
     buffer: Box<[u8]>,
@@ -205,7 +204,7 @@ impl FrameRecorder for OptionalSink {
 }
 
 impl Driver {
-    fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: DeadlinePoller) -> Driver {
+    fn new(setting: EmulatorSetting, shared: Arc<EmulatorCounters>, poller: Poller) -> Driver {
         let changes = setting.wiring.changes.iter().map(|change| (change.at, change.change.clone()));
         Driver {
             changes: DueList::new(changes),
@@ -236,7 +235,8 @@ impl Driver {
             let timeout = self.time_to_sleep(now);
             self.shared.traffic.answer(now, timeout, || self.wire.traffic(now));
             ready.clear();
-            ready.extend(self.poller.wait(Some(timeout))?);
+            let count = self.poller.wait(Some(timeout))?;
+            ready.extend((0..count).map(|index| self.poller.ready(index).number));
             if ready.is_empty() && !timeout.is_zero() {
                 self.adjust_margin(self.clock.now().since(now).saturating_sub(timeout));
             }
@@ -342,6 +342,8 @@ impl Driver {
 /// The largest IPv4 packet.
 const FRAME_BYTES_MAX: usize = 65_536;
 const BATCH: usize = 64;
+/// So many ports are read before the next delivery.
+const PORTS: usize = 256;
 /// The recorder wants to hear from every sink ten times a second.
 const IDLE: Duration = Duration::from_ms(50);
 const MARGIN_MAX: Duration = Duration::from_us(120);

@@ -11,20 +11,20 @@
 //! What it does not model: links. Frames of `lo` take no time, and a TCP segment here may have 64 KiB.
 
 use std::io;
-use std::mem;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::thread::{self, JoinHandle};
 
 use mqttlab_plan::Endpoint;
 use mqttlab_recording::{Direction, Frame, FrameFate, Sink};
+use mqttlab_system::devices::{self, LinkAddress};
+use mqttlab_system::namespaces::Namespace;
+use mqttlab_system::netlink;
+use mqttlab_system::poller::{Interest, Poller, Waker};
+use mqttlab_system::sockets;
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::host::poller::{DeadlinePoller, Waker};
 use crate::network::frame_names::FrameNames;
-use crate::network::namespaces::Namespace;
-use crate::network::netlink;
-use crate::network::port;
 
 /// What a capture works with.
 pub struct LoopbackSetting<'a> {
@@ -68,15 +68,15 @@ impl LoopbackCapture {
     pub fn start(setting: LoopbackSetting<'_>) -> io::Result<LoopbackCapture> {
         let socket = setting.namespace.run(|| {
             // A segment is a row; without this one row may be many small segments.
-            port::switch_segmentation_offloads_off("lo")?;
-            let address = port::link_address(netlink::link_index("lo")?, [0; 6]);
-            let socket = port::packet_socket(&address, BUFFER_BYTES)?;
-            stamp_frames(&socket)?;
+            devices::switch_segmentation_offloads_off("lo")?;
+            let address = LinkAddress::new(netlink::link_index("lo")?, [0; 6]);
+            let socket = devices::packet_socket(&address, BUFFER_BYTES)?;
+            sockets::stamp(&socket)?;
             Ok(socket)
         })?;
-        let (waker, poller) = (Waker::new()?, DeadlinePoller::new()?);
-        poller.add(&socket, SOCKET)?;
-        poller.add(&waker, WAKER)?;
+        let (waker, poller) = (Waker::new()?, Poller::new(SOURCES)?);
+        poller.add(&socket, SOCKET, Interest::Reading)?;
+        poller.add(&waker, WAKER, Interest::Reading)?;
         let mut reader = LoopbackReader {
             socket,
             clock: setting.clock,
@@ -148,16 +148,16 @@ struct LoopbackReader {
 }
 
 impl LoopbackReader {
-    fn run(&mut self, mut poller: DeadlinePoller) -> io::Result<CaptureCount> {
+    fn run(&mut self, mut poller: Poller) -> io::Result<CaptureCount> {
         let mut over = false;
         while !over {
-            over = poller.wait(Some(IDLE))?.any(|ready| ready == WAKER);
+            over = (0..poller.wait(Some(IDLE))?).any(|index| poller.ready(index).number == WAKER);
             while let Some((length, stamp_ns)) = receive(&self.socket, &mut self.buffer)? {
                 self.record(length, stamp_ns);
             }
             self.sink.tick();
         }
-        self.seen.dropped = port::socket_drops(self.socket.as_fd())?;
+        self.seen.dropped = devices::socket_drops(&self.socket)?;
         Ok(self.seen)
     }
 
@@ -220,64 +220,27 @@ fn towards(packet: &[u8], endpoints: &[Endpoint]) -> Option<bool> {
     (from_server || to_server).then_some(to_server)
 }
 
-fn stamp_frames(socket: &OwnedFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: `on` is valid for its size.
-    let result = unsafe {
-        let value = (&raw const on).cast();
-        let size = size_of::<libc::c_int>() as u32;
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, value, size)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// Reads one frame and when the kernel saw it, by the wall clock; `None` when there is none now.
 fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<u64>)>> {
-    let mut vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let mut control = [0u64; 16];
-    // SAFETY: all zeros is a valid msghdr.
-    let mut message: libc::msghdr = unsafe { mem::zeroed() };
-    message.msg_iov = &raw mut vector;
-    message.msg_iovlen = 1;
-    message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = size_of_val(&control);
-    // SAFETY: the message points to a buffer and to room for control messages that live as long as the call.
-    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
-    if length < 0 {
-        return match io::Error::last_os_error() {
-            error if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(None)
-            }
-            error => Err(error),
-        };
-    }
-    Ok(Some((length as usize, stamp(&message))))
-}
-
-fn stamp(message: &libc::msghdr) -> Option<u64> {
-    // SAFETY: the kernel has filled the control messages of `message`; the data of this kind is a timespec, which may
-    // lie at any address.
-    unsafe {
-        let mut next = libc::CMSG_FIRSTHDR(message);
-        while let Some(header) = next.as_ref() {
-            if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_TIMESTAMPNS {
-                let time: libc::timespec = libc::CMSG_DATA(next).cast::<libc::timespec>().read_unaligned();
-                return Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
-            }
-            next = libc::CMSG_NXTHDR(message, next);
+    match sockets::receive_stamped(socket, buffer) {
+        Ok(frame) => Ok(Some(frame)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Ok(None)
         }
+        Err(error) => Err(error),
     }
-    None
 }
 
 /// Frames that nobody has read yet; at 64 KiB each a few hundred, small ones some tens of thousands.
-const BUFFER_BYTES: libc::c_int = 32 << 20;
+const BUFFER_BYTES: usize = 32 << 20;
 /// Nothing larger comes out of `lo`.
 const FRAME_BYTES_MAX: usize = 1 << 17;
 /// The emulator numbers its frames from zero.
 const NUMBERED_FROM: u64 = 1 << 40;
 /// The recorder wants to hear from every sink ten times a second.
 const IDLE: Duration = Duration::from_ms(50);
+/// The socket and the waker.
+const SOURCES: usize = 2;
 const SOCKET: u64 = 0;
 const WAKER: u64 = u64::MAX;
 #[cfg(test)]

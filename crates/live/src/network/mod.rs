@@ -1,7 +1,7 @@
 //! The emulated network: hosts as namespaces with their kernel's TCP, and the frames between them.
 //!
 //! ```text
-//!   testbed ── namespaces, netlink, tcp_settings ──► hosts, each with a port
+//!   testbed ── namespaces, routes, tcp_settings ──► hosts, each with a port
 //!   port ──► emulator ── wire: whose frame, across which links ──► port
 //! ```
 //!
@@ -15,8 +15,6 @@ pub(crate) mod frame_names;
 pub(crate) mod ip_header;
 pub(crate) mod link_traffic;
 pub(crate) mod loopback_capture;
-pub mod namespaces;
-pub(crate) mod netlink;
 pub mod port;
 pub(crate) mod radio_sleep;
 pub(crate) mod silent_sockets;

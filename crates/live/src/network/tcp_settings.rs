@@ -18,13 +18,12 @@
 //! What it does not set: TCP_NODELAY, which belongs to a group of clients and to the broker's configuration.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use mqttlab_plan::{CongestionControl, TcpPlan};
-use mqttlab_units::Duration;
-
-use crate::network::namespaces::{set_sysctl, sysctl};
-use crate::network::netlink::Metrics;
+use mqttlab_system::namespaces::{set_sysctl, sysctl};
+use mqttlab_system::netlink::Metrics;
+use mqttlab_system::sockets;
 
 /// What the kernel calls it.
 pub fn congestion_control_name(algorithm: CongestionControl) -> &'static str {
@@ -97,11 +96,11 @@ pub fn configure_namespace(tcp: &TcpPlan) -> io::Result<Vec<String>> {
 /// The kernel does not have the congestion control.
 pub fn configure_socket(socket: BorrowedFd<'_>, tcp: &TcpPlan) -> io::Result<()> {
     let name = congestion_control_name(tcp.congestion_control);
-    set_option(socket, libc::TCP_CONGESTION, name.as_bytes())?;
+    sockets::set_congestion_control(socket, name)?;
     if let Some(longest) = tcp.delayed_ack_max {
         // Kernels before 6.11 do not have it, and later ones refuse what is shorter than two of their ticks;
         // `socket_warnings` has said so.
-        let _ = set_delayed_ack(socket, longest);
+        let _ = sockets::set_delayed_ack_max(socket, longest);
     }
     Ok(())
 }
@@ -110,7 +109,7 @@ pub fn configure_socket(socket: BorrowedFd<'_>, tcp: &TcpPlan) -> io::Result<()>
 pub fn socket_warnings(socket: BorrowedFd<'_>, tcp: &TcpPlan) -> Vec<String> {
     let mut warnings = Vec::new();
     let Some(longest) = tcp.delayed_ack_max else { return warnings };
-    if let Err(error) = set_delayed_ack(socket, longest) {
+    if let Err(error) = sockets::set_delayed_ack_max(socket, longest) {
         warnings.push(format!(
             "TCP field `delayed_ack_max_ns` is not in force: TCP_DELACK_MAX_US = {longest}: {error}"
         ));
@@ -122,37 +121,6 @@ pub fn socket_warnings(socket: BorrowedFd<'_>, tcp: &TcpPlan) -> Vec<String> {
     warnings
 }
 
-/// The congestion control of a socket, as the kernel says.
-///
-/// # Errors
-/// It is not a TCP socket.
-pub fn congestion_control(socket: BorrowedFd<'_>) -> io::Result<String> {
-    let mut name = [0u8; 16];
-    let mut length = name.len() as libc::socklen_t;
-    // SAFETY: both pointers are valid for the sizes given.
-    let result = unsafe {
-        let value = name.as_mut_ptr().cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, &mut length)
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
-}
-
-fn set_delayed_ack(socket: BorrowedFd<'_>, longest: Duration) -> io::Result<()> {
-    let microseconds = (longest.as_ns() / 1_000) as libc::c_int;
-    set_option(socket, TCP_DELACK_MAX_US, &microseconds.to_ne_bytes())
-}
-
-fn set_option(socket: BorrowedFd<'_>, option: libc::c_int, value: &[u8]) -> io::Result<()> {
-    let (data, size) = (value.as_ptr().cast(), value.len() as libc::socklen_t);
-    // SAFETY: `value` is valid for its length.
-    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, data, size) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// Least, initial and greatest size: all the same, so that the kernel does not tune it.
 fn buffer_limits(bytes: u32) -> String {
     format!("{bytes} {bytes} {bytes}")
@@ -161,8 +129,6 @@ fn buffer_limits(bytes: u32) -> String {
 const RTO_MIN_US: &str = "net/ipv4/tcp_rto_min_us";
 const DEFAULTS: [(&str, &str); 2] =
     [("net/ipv4/tcp_syn_linear_timeouts", "0"), ("net/ipv4/tcp_rto_max_ms", "120000")];
-// linux/tcp.h.
-const TCP_DELACK_MAX_US: libc::c_int = 46;
 
 #[cfg(test)]
 mod tests {

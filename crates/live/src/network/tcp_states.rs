@@ -15,26 +15,19 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use mqttlab_recording::{End, Sink, TcpSample};
+use mqttlab_system::namespaces::Namespace;
+use mqttlab_system::{netlink, sockets};
 use mqttlab_units::{Duration, Instant};
-
-use crate::network::namespaces::Namespace;
 
 /// Marks a socket as a client's.
 ///
 /// # Errors
 /// The kernel refused.
 pub fn mark(socket: BorrowedFd<'_>, client: u32) -> io::Result<()> {
-    let mark = client + 1;
-    // SAFETY: the option's value is a local of the size that is given.
-    let result = unsafe {
-        let fd = socket.as_raw_fd();
-        let length = size_of_val(&mark) as libc::socklen_t;
-        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_MARK, (&raw const mark).cast(), length)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    sockets::set_mark(socket, client + 1)
 }
 
 /// Asks the namespaces of a run for the states of their sockets.
@@ -86,7 +79,7 @@ impl SocketStates {
     /// The kernel has no sock_diag, or forbids it.
     pub fn watch(&mut self, namespace: &Namespace) -> io::Result<()> {
         if self.namespaces.len() < NAMESPACES_MAX {
-            self.namespaces.push(namespace.run(open)?);
+            self.namespaces.push(namespace.run(netlink::open_diagnostics)?);
         }
         Ok(())
     }
@@ -105,7 +98,7 @@ impl SocketStates {
     fn sample(&mut self, now: Instant, sink: &mut Sink) {
         let mut sockets = Vec::new();
         for namespace in &self.namespaces {
-            let _ = dump(namespace.as_raw_fd(), &mut self.buffer, &mut sockets);
+            let _ = dump(namespace, &mut self.buffer, &mut sockets);
         }
         let client_of: HashMap<SocketAddrV4, u32> = sockets
             .iter()
@@ -198,37 +191,19 @@ impl TcpInfoState {
     }
 }
 
-/// A question to the kernel about the sockets of this thread's namespace.
-///
-/// # Errors
-/// The kernel has no sock_diag, or forbids it.
-pub(crate) fn open() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
-    unsafe {
-        let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
-    }
-}
-
 /// Appends every established TCP socket over IPv4 of the namespace that the netlink socket is of.
 ///
 /// # Errors
 /// The kernel does not answer.
-pub(crate) fn dump(netlink: libc::c_int, buffer: &mut Vec<u8>, sockets: &mut Vec<Socket>) -> io::Result<()> {
-    let request = request();
-    // SAFETY: the buffer is valid for its length.
-    if unsafe { libc::send(netlink, request.as_ptr().cast(), request.len(), 0) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
+pub(crate) fn dump(netlink: impl AsFd, buffer: &mut Vec<u8>, sockets: &mut Vec<Socket>) -> io::Result<()> {
+    netlink::say(&netlink, &request())?;
     buffer.resize(BUFFER_BYTES, 0);
     loop {
-        // SAFETY: the buffer is valid for its length.
-        let length = unsafe { libc::recv(netlink, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        if length <= 0 {
-            return Err(io::Error::last_os_error());
+        let length = netlink::hear(&netlink, buffer)?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let mut rest = &buffer[..length as usize];
+        let mut rest = &buffer[..length];
         while let (Some(size), Some(kind)) = (u32_at(rest, 0), u16_at(rest, 4)) {
             let size = size as usize;
             if kind != SOCK_DIAG_BY_FAMILY || size < MESSAGE_HEADER || size > rest.len() {
@@ -321,13 +296,12 @@ const ESTABLISHED: u32 = 1;
 mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::AsFd;
 
     use super::*;
 
     #[test]
     fn both_ends_of_a_connection_are_found_with_what_waits_in_them() {
-        let Ok(netlink) = open() else { return };
+        let Ok(netlink) = netlink::open_diagnostics() else { return };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (_server, _) = listener.accept().unwrap();
@@ -335,7 +309,7 @@ mod tests {
         let marked = mark(client.as_fd(), 6).is_ok();
         client.write_all(&[0; 1000]).unwrap();
         let mut sockets = Vec::new();
-        dump(netlink.as_raw_fd(), &mut Vec::new(), &mut sockets).unwrap();
+        dump(&netlink, &mut Vec::new(), &mut sockets).unwrap();
         let of = |local| sockets.iter().find(|socket| std::net::SocketAddr::V4(socket.local) == local);
         let near = of(client.local_addr().unwrap()).unwrap();
         let far = of(client.peer_addr().unwrap()).unwrap();

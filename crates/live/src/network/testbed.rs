@@ -13,18 +13,19 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use mqttlab_plan::{NetworkKind, Plan, PortKind, TcpPlan};
+use mqttlab_system::namespaces::{Namespace, set_sysctl, sysctl};
+use mqttlab_system::netlink::{self, LinkSettings, Metrics, RouteKind};
+use mqttlab_system::sockets;
 use rustls::ClientConfig;
 use serde_json::{Value, json};
 
 use crate::control::SocketFactory;
 use crate::host::limit_groups::LimitGroups;
 use crate::host::limits;
-use crate::network::namespaces::{Namespace, set_sysctl, sysctl};
-use crate::network::netlink::{self, LinkSettings, Metrics, RouteKind};
 use crate::network::port::{Device, Port};
 use crate::network::tcp_settings;
 use crate::processes::server::HostPlace;
@@ -268,35 +269,22 @@ impl HostSockets {
         HostSockets { secured, ..self }
     }
 
-    fn make(&self, host: usize, server: usize, kind: libc::c_int) -> io::Result<OwnedFd> {
-        if let Some(namespace) = self.namespaces.get(host) {
-            namespace.enter()?;
-        }
-        let family = if self.servers[server].is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
-        unsafe {
-            let fd = libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0);
-            if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
-        }
+    fn enter(&self, host: usize) -> io::Result<()> {
+        self.namespaces.get(host).map_or(Ok(()), |namespace| namespace.enter())
     }
 }
 
 impl SocketFactory for HostSockets {
     fn socket(&self, host: usize, server: usize) -> io::Result<OwnedFd> {
-        let socket = self.make(host, server, libc::SOCK_STREAM)?;
+        self.enter(host)?;
+        let socket = sockets::stream(self.servers[server])?;
         tcp_settings::configure_socket(socket.as_fd(), &self.tcp[host])?;
         Ok(socket)
     }
 
     fn datagram_socket(&self, host: usize, server: usize) -> io::Result<OwnedFd> {
-        let socket = self.make(host, server, libc::SOCK_DGRAM)?;
-        let never: libc::c_int = libc::IP_PMTUDISC_DO;
-        // SAFETY: `never` is a local of the size that the option has.
-        let result = unsafe {
-            let (value, length) = ((&raw const never).cast(), size_of_val(&never) as libc::socklen_t);
-            libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, value, length)
-        };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+        self.enter(host)?;
+        sockets::datagrams(self.servers[server])
     }
 
     fn server_address(&self, server: usize) -> SocketAddr {

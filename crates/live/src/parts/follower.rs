@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use mqttlab_recording::{RunFacts, Strain, part_files, read_layout};
 use mqttlab_run::{Interruption, Schedule};
+use mqttlab_system::clock;
 
 use super::clock_offset::{ClockExchange, ClockOffset};
 use super::messages::{
     FollowerMessage, LeaderMessage, LineReader, LineWriter, PartReport, is_end, split_stream,
 };
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::parts::client_share::ClientsStatus;
 
 /// A part of a run that is not part 0.
@@ -168,12 +169,12 @@ fn exchange(line: &mut LineReader, writer: &LineWriter) -> io::Result<ClockOffse
     let began = Instant::now();
     let mut rounds = Vec::with_capacity(ROUNDS);
     while rounds.len() < ROUNDS && (rounds.len() < ROUNDS_MIN || began.elapsed() < LONGEST) {
-        let sent = clock::raw_ns();
+        let sent = clock::monotonic_ns();
         writer.write(&FollowerMessage::Ask)?;
         loop {
             match line.read::<LeaderMessage>()? {
                 Some(LeaderMessage::Answer { received_ns: received, answered_ns: answered }) => {
-                    rounds.push(ClockExchange { sent, received, answered, back: clock::raw_ns() });
+                    rounds.push(ClockExchange { sent, received, answered, back: clock::monotonic_ns() });
                     break;
                 }
                 // What was ordered in between does not matter any more.

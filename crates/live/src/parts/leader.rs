@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use mqttlab_plan::Plan;
 use mqttlab_recording::RunFacts;
 use mqttlab_run::{Interruption, Schedule};
+use mqttlab_system::clock;
 
 use super::clock_offset::ClockOffset;
 use super::merge::{self, Collected, Merged};
 use super::messages::{
     FollowerMessage, LeaderMessage, LineReader, LineWriter, PartReport, is_end, split_stream,
 };
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::parts::client_share::ClientsStatus;
 
 /// Part 0 of a run, to which the others connect.
@@ -282,7 +283,7 @@ fn listen(shared: &LeaderState, part: u32, line: &mut LineReader, writer: &LineW
     let mut last = Instant::now();
     loop {
         let said = line.read::<FollowerMessage>()?;
-        let received_ns = clock::raw_ns();
+        let received_ns = clock::monotonic_ns();
         if said.is_some() {
             last = Instant::now();
         }
@@ -296,7 +297,7 @@ fn listen(shared: &LeaderState, part: u32, line: &mut LineReader, writer: &LineW
                 }
             }
             Some(FollowerMessage::Ask) => {
-                writer.write(&LeaderMessage::Answer { received_ns, answered_ns: clock::raw_ns() })?
+                writer.write(&LeaderMessage::Answer { received_ns, answered_ns: clock::monotonic_ns() })?
             }
             Some(FollowerMessage::Ready { clock }) => {
                 shared.update_state(part, |state| state.clock = Some(clock))

@@ -2,10 +2,10 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 
 use mqttlab_run::Schedule;
+use mqttlab_system::sockets;
 use mqttlab_units::Instant;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -113,13 +113,8 @@ pub(super) fn is_end(error: &io::Error) -> bool {
 pub(super) fn split_stream(stream: TcpStream) -> io::Result<(LineReader, LineWriter)> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
-    let patience: libc::c_uint = SILENCE_MS;
-    // SAFETY: `patience` is a local of the size given.
-    unsafe {
-        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT);
-        let size = size_of_val(&patience) as libc::socklen_t;
-        libc::setsockopt(stream.as_raw_fd(), level, option, (&raw const patience).cast(), size);
-    }
+    // Where it cannot be had, the kernel's own patience is longer.
+    let _ = sockets::set_user_timeout(&stream, SILENCE_MS);
     let writer = LineWriter(Mutex::new(stream.try_clone()?));
     Ok((LineReader { reader: BufReader::new(stream), partial: Vec::new() }, writer))
 }

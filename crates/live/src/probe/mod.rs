@@ -24,17 +24,18 @@ use std::time;
 
 use mqttlab_net::LinkSpec;
 use mqttlab_plan::{Hop, PathPlan, Plan};
+use mqttlab_system::namespaces::Namespace;
+use mqttlab_system::netlink::Metrics;
+use mqttlab_system::priority::{self, Priority};
+use mqttlab_system::sockets;
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use self::expected::{Expected, expected, frame_bytes};
 use self::udp::{HEADER_BYTES, PROBE_BYTES, Paced, TrainPlan, Trains};
 use crate::clock::Clock;
-use crate::host::priority::{self, Priority};
-use crate::network::calibration::{self, stamp};
+use crate::network::calibration;
 use crate::network::emulator::{Emulator, EmulatorCounters, EmulatorSetting};
-use crate::network::namespaces::Namespace;
-use crate::network::netlink::Metrics;
 use crate::network::port::{Device, Port};
 use crate::network::wiring::Wiring;
 
@@ -266,7 +267,7 @@ impl Pair {
         let bind = |end: usize| -> io::Result<UdpSocket> {
             let socket =
                 self.namespaces[end].run(|| UdpSocket::bind(SocketAddrV4::new(ADDRESSES[end], 0)))?;
-            stamp(&socket)?;
+            sockets::stamp(&socket)?;
             socket.set_read_timeout(Some(time::Duration::from_millis(20)))?;
             Ok(socket)
         };

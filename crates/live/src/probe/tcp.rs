@@ -5,9 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use mqttlab_system::namespaces::Namespace;
 use serde::Serialize;
-
-use crate::network::namespaces::Namespace;
 
 /// What a bulk transfer in one direction found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time;
 
+use mqttlab_system::clock::unix_ns;
 use mqttlab_units::{Duration, Instant};
 use serde::Serialize;
 
 use crate::clock::Clock;
-use crate::network::calibration::{receive, unix_ns};
-use crate::verdict::control_timer::sleep_until;
+use crate::network::calibration::receive;
 
 /// Bytes of IP and UDP headers.
 pub const HEADER_BYTES: u64 = 28;
@@ -79,7 +79,7 @@ pub fn send_paced(
         if latest.is_some_and(|latest| clock.now() > latest) {
             break;
         }
-        sleep_until(clock, begin + interval * number);
+        clock.sleep_until(begin + interval * number);
         payload[..8].copy_from_slice(&number.to_le_bytes());
         sent.push(unix_ns());
         socket.send(&payload)?;

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::time;
 
 use mqttlab_plan::{ServerChange, ServerChangeKind, ServerProcess};
+use mqttlab_system::process::Signal;
 
 use crate::host::scratch::Scratch;
 use crate::processes::server::{HostPlace, ServerError, ServerHandle};
@@ -103,15 +104,15 @@ impl RunningServer {
         };
         match kind {
             ServerChangeKind::Pause => {
-                handle.signal(libc::SIGSTOP);
+                handle.signal(Signal::STOP);
                 self.state = ProgramState::Paused;
             }
             ServerChangeKind::Continue => {
-                handle.signal(libc::SIGCONT);
+                handle.signal(Signal::CONT);
                 self.state = ProgramState::Up;
             }
             ServerChangeKind::Stop => handle.terminate(),
-            ServerChangeKind::Kill => handle.signal(libc::SIGKILL),
+            ServerChangeKind::Kill => handle.signal(Signal::KILL),
             ServerChangeKind::Start => {}
         }
         if matches!(kind, ServerChangeKind::Stop | ServerChangeKind::Kill) {

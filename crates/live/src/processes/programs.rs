@@ -15,9 +15,9 @@ use std::time;
 use mqttlab_plan::{ClientProgram, Group, Plan, Readiness, ServerProcess, Text};
 use mqttlab_recording::EventKind;
 use mqttlab_run::Announcer;
+use mqttlab_system::priority::Priority;
 use mqttlab_units::{Duration, Instant};
 
-use crate::host::priority::Priority;
 use crate::network::testbed::Testbed;
 use crate::processes::readiness;
 use crate::processes::server::{ServerError, ServerHandle};

@@ -16,8 +16,7 @@ use std::time::Duration;
 use mqttlab_mqtt::encode::{self, ConnectFields};
 use mqttlab_mqtt::{Kind, Version};
 use mqttlab_plan::Readiness;
-
-use crate::network::namespaces::Namespace;
+use mqttlab_system::namespaces::Namespace;
 
 /// Whether a server is ready now, asked at `address` from its own namespace, or in its log from a place on.
 pub(crate) fn is_ready(

@@ -1,39 +1,36 @@
 //! A server's process in its host's namespace, which dies with the engine.
 //!
-//! ```text
-//!   engine ── keeper thread ── init (process 1 of a PID namespace) ── server ── its children
-//! ```
-//!
-//! When process 1 of a PID namespace ends, the kernel kills everything in it. Init is killed when the keeper
-//! thread ends, and that ends with the engine, however the engine ends: `kill -9` leaves nothing behind. The
-//! server itself could not be tied to the engine so, since a program that changes its user (as Mosquitto does)
-//! loses the tie.
+//! A thread, its keeper, starts it ([`mqttlab_system::spawn`]) and lives until the server is stopped. The keeper ends with the
+//! engine, however the engine ends: `kill -9` leaves nothing behind.
 //!
 //! What it does not do: know when a server is to start again (`life.rs`), or what its end means for the run.
 
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mqttlab_plan::{Server, ServerProcess, Text, hidden};
+use mqttlab_system::namespaces::Namespace;
+use mqttlab_system::poller::is_readable;
+use mqttlab_system::priority::Priority;
+use mqttlab_system::process::{self, Signal};
+use mqttlab_system::spawn::{Place, spawn};
+use mqttlab_system::usage;
 
-use crate::host::limit_groups::{self, LimitGroup};
-use crate::host::priority::Priority;
+use crate::host::limit_groups::LimitGroup;
 use crate::host::scratch::Scratch;
-use crate::host::usage;
-use crate::network::namespaces::Namespace;
 use crate::processes::readiness;
 
 /// A running server.
 pub struct ServerHandle {
-    init: libc::pid_t,
+    init: i32,
     pidfd: OwnedFd,
     /// Dropping it lets the keeper end.
     release: Option<mpsc::Sender<()>>,
@@ -151,7 +148,7 @@ impl ServerHandle {
         let limits = host.limits.map(|limits| (Arc::clone(limits), limits.memory_kills()));
         let (child, release, keeper) = spawn_keeper(command, host)
             .map_err(|source| ServerError::Program { program: arguments[0].clone(), source })?;
-        let pidfd = pidfd_open(child).map_err(ServerError::Files)?;
+        let pidfd = process::open(child).map_err(ServerError::Files)?;
         Ok(ServerHandle {
             init: child,
             pidfd,
@@ -226,12 +223,12 @@ impl ServerHandle {
     }
 
     /// Process 1 of the server's namespace, by its number outside.
-    pub fn init(&self) -> libc::pid_t {
+    pub fn init(&self) -> i32 {
         self.init
     }
 
     /// The processes of the server and its children, without init.
-    pub fn processes(&self) -> Vec<libc::pid_t> {
+    pub fn processes(&self) -> Vec<i32> {
         usage::descendants(self.init)
     }
 
@@ -250,9 +247,7 @@ impl ServerHandle {
 
     /// Whether the server's main process has ended.
     pub fn has_exited(&self) -> bool {
-        let mut poll = libc::pollfd { fd: self.pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one pollfd is passed.
-        unsafe { libc::poll(&mut poll, 1, 0) > 0 }
+        is_readable(&self.pidfd)
     }
 
     /// Asks the server to end, insists after a second, and says how it ended.
@@ -262,16 +257,16 @@ impl ServerHandle {
 
     /// Asks it to end, and does not wait.
     pub fn terminate(&self) {
-        self.signal(libc::SIGTERM);
+        self.signal(Signal::TERM);
         // One that stands still would not hear it.
-        self.signal(libc::SIGCONT);
+        self.signal(Signal::CONT);
     }
 
     /// Sends a signal to all of its processes.
-    pub(crate) fn signal(&self, signal: libc::c_int) {
+    pub(crate) fn signal(&self, signal: Signal) {
         for process in self.processes() {
-            // SAFETY: kill takes integers only.
-            unsafe { libc::kill(process, signal) };
+            // It may have ended meanwhile.
+            let _ = process::send(process, signal);
         }
     }
 
@@ -349,157 +344,34 @@ fn command(arguments: &[String], directory: &Path, log: &Path) -> io::Result<Com
     Ok(command)
 }
 
-type Keeper = (libc::pid_t, mpsc::Sender<()>, JoinHandle<Option<ExitStatus>>);
+type Keeper = (i32, mpsc::Sender<()>, JoinHandle<Option<ExitStatus>>);
 
 /// Starts the command on a thread that lives until its `Sender` is dropped, and ties the command's life to it.
 fn spawn_keeper(mut command: Command, host: HostPlace<'_>) -> io::Result<Keeper> {
-    let entrances = host.limits.map_or_else(|| Ok(Vec::new()), |limits| limits.entrances())?;
-    let namespace = host.namespace.map(|namespace| namespace.as_fd().try_clone_to_owned()).transpose()?;
+    let groups = host.limits.map_or_else(|| Ok(Vec::new()), |limits| limits.entrances())?;
+    let network = host.namespace.map(|namespace| namespace.as_fd().try_clone_to_owned()).transpose()?;
     let (release, released) = mpsc::channel::<()>();
     let (report, started) = mpsc::sync_channel(1);
     let keeper = thread::Builder::new().name("keeper".into()).spawn(move || {
-        let spawned = spawn(&mut command, namespace.as_ref(), entrances);
-        // The engine's end stays open as long as the engine: init sees whether its parent was gone before it could
-        // ask to be killed with it.
-        let (mut child, _engine_end) = match spawned {
-            Ok(spawned) => spawned,
+        let place = Place { network: network.as_ref().map(OwnedFd::as_fd), groups };
+        let mut tied = match spawn(&mut command, place) {
+            Ok(tied) => tied,
             Err(error) => {
                 let _ = report.send(Err(error));
                 return None;
             }
         };
-        let _ = report.send(Ok(child.id() as libc::pid_t));
+        let _ = report.send(Ok(tied.init.id() as i32));
         // Ends when the sender is dropped; nothing is ever sent.
         let _ = released.recv();
-        let ended = child.try_wait().ok().flatten();
+        let ended = tied.init.try_wait().ok().flatten();
         // The kill takes the whole PID namespace along, children that outlived the server included.
-        let _ = child.kill();
-        let _ = child.wait();
+        let _ = tied.init.kill();
+        let _ = tied.init.wait();
         ended
     })?;
     let pid = started.recv().expect("the keeper reports before it ends")?;
     Ok((pid, release, keeper))
-}
-
-fn spawn(
-    command: &mut Command,
-    namespace: Option<&OwnedFd>,
-    entrances: Vec<OwnedFd>,
-) -> io::Result<(Child, OwnedFd)> {
-    if let Some(namespace) = namespace {
-        // SAFETY: the descriptor is open; setns changes this thread alone.
-        check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
-    }
-    // Where PID namespaces are not permitted (an external network needs no privilege), the server is tied to the
-    // keeper by init alone.
-    // SAFETY: unshare takes flags only; it concerns the children of this thread.
-    let isolated = unsafe { libc::unshare(libc::CLONE_NEWPID) } == 0;
-    let (lifeline, engine_end) = pipe()?;
-    let (lifeline_fd, engine_end_fd) = (lifeline.as_raw_fd(), engine_end.as_raw_fd());
-    // SAFETY: between fork and exec, `become_init` makes only system calls and touches no heap.
-    unsafe { command.pre_exec(move || become_init(lifeline_fd, engine_end_fd, isolated, &entrances)) };
-    Ok((command.spawn()?, engine_end))
-}
-
-/// Runs in the new process, before the program. Forks: the child goes on to become the server, this process
-/// stays as init and never returns.
-fn become_init(
-    lifeline: libc::c_int,
-    engine_end: libc::c_int,
-    isolated: bool,
-    entrances: &[OwnedFd],
-) -> io::Result<()> {
-    // SAFETY: only system calls on integers and on locals.
-    unsafe {
-        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-        libc::close(engine_end);
-        let mut poll = libc::pollfd { fd: lifeline, events: 0, revents: 0 };
-        if libc::poll(&mut poll, 1, 0) > 0 {
-            libc::_exit(EXIT_ORPHANED);
-        }
-        if isolated {
-            mount_own_proc();
-        }
-        let server = libc::fork();
-        check(server)?;
-        if server == 0 {
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            // Without a PID namespace this is all that ties the server.
-            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-            // Init stays outside: it is not the host's, and must outlive whom the kernel kills for memory.
-            return limit_groups::enter(entrances);
-        }
-        // Descriptors kept here would keep devices alive, and hide from `spawn` that the program was started.
-        libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0);
-        reap(server)
-    }
-}
-
-/// Waits for the server and for orphans, and ends as the server ended.
-///
-/// # Safety
-///
-/// Only for a forked process that shares no memory with its parent and never returns: it ends without running what its
-/// parent's program has to do at its end.
-unsafe fn reap(server: libc::pid_t) -> ! {
-    loop {
-        let mut status = 0;
-        // SAFETY: `status` is a local.
-        let ended = unsafe { libc::wait(&mut status) };
-        if ended == server {
-            let code = if libc::WIFSIGNALED(status) {
-                128 + libc::WTERMSIG(status)
-            } else {
-                libc::WEXITSTATUS(status)
-            };
-            // SAFETY: _exit only ends the process.
-            unsafe { libc::_exit(code) };
-        }
-    }
-}
-
-/// Programs that look themselves up in /proc find themselves under their number in the new namespace. A
-/// convenience: where it is not permitted, they see the machine's /proc.
-///
-/// # Safety
-///
-/// Only for a process of one thread, as a forked one is: what it mounts is seen by itself and its children alone.
-unsafe fn mount_own_proc() {
-    // SAFETY: all strings are C strings; a mount namespace of its own keeps the mount from the machine.
-    unsafe {
-        if libc::unshare(libc::CLONE_NEWNS) != 0 {
-            return;
-        }
-        let (none, root, proc) = (std::ptr::null(), c"/".as_ptr(), c"proc".as_ptr());
-        if libc::mount(none, root, none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0 {
-            let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-            libc::mount(proc, c"/proc".as_ptr(), proc, flags, none.cast());
-        }
-    }
-}
-
-fn pidfd_open(pid: libc::pid_t) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open takes integers; a descriptor that it returns is ours alone.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int;
-        check(fd)?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
-}
-
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: two descriptors are written to `ends`, and are ours alone.
-    unsafe {
-        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
-        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Init passes a signal on as 128 and its number, as shells do.
@@ -516,4 +388,3 @@ fn describe(status: ExitStatus) -> String {
 const KILLED: &str = "killed by signal 9";
 const POLL: Duration = Duration::from_millis(10);
 const GRACE: Duration = Duration::from_secs(1);
-const EXIT_ORPHANED: libc::c_int = 125;

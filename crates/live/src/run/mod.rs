@@ -30,6 +30,10 @@ use mqttlab_recording::{
     ClosedRecorder, Ending, EventKind, Finish, FrameAnalyser, Layout, Recorder, RunFacts, UNHIDDEN, finalise,
 };
 use mqttlab_run::{Announcer, Failure, Holds, Interruption, RunObserver, RunOutcome, RunPhase};
+use mqttlab_system::namespaces::Privilege;
+use mqttlab_system::priority::{self, CpuAwake, Priority};
+use mqttlab_system::signals::Signals;
+use mqttlab_system::usage::Usage;
 use mqttlab_units::{Duration, Instant};
 
 use crate::clients::{Fleet, UnrecordedConnections, ambiguous_topics};
@@ -39,15 +43,11 @@ use crate::directory::Directory;
 use crate::due_list::DueList;
 use crate::host::limit_groups;
 use crate::host::limits;
-use crate::host::priority::{self, CpuAwake, Priority};
-use crate::host::signals::Signals;
-use crate::host::usage::Usage;
 use crate::host::watch::Watch;
 use crate::host::watchdog::{GRACE, Watchdog, write_last_line};
 use crate::network::calibration;
 use crate::network::emulator::{Emulator, EmulatorSetting, Stopped};
 use crate::network::loopback_capture::{self, LoopbackCapture};
-use crate::network::namespaces::Privilege;
 use crate::network::radio_sleep::SleepNotifier;
 use crate::network::testbed::Testbed;
 use crate::network::wiring::Wiring;

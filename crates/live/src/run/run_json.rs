@@ -11,13 +11,13 @@ use mqttlab_net::radio::StationReport;
 use mqttlab_plan::Plan;
 use mqttlab_recording::{Hold, RunFacts};
 use mqttlab_run::{Interruption, Progress, RunVerdict, Schedule};
+use mqttlab_system::priority::Priority;
+use mqttlab_system::usage::Usage;
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
 use crate::control::Control;
 use crate::histogram::HistogramSnapshot;
-use crate::host::priority::Priority;
-use crate::host::usage::Usage;
 use crate::network::emulator;
 use crate::network::loopback_capture;
 use crate::network::port::Port;

@@ -3,12 +3,12 @@
 use mqttlab_plan::Plan;
 use mqttlab_recording::{Event, EventKind, Process, Resource, Sink};
 use mqttlab_run::{ServerFigures, Stations};
+use mqttlab_system::namespaces::Namespace;
+use mqttlab_system::usage::{self, Pressure, ProcessorTime, StallCause, Usage};
 use mqttlab_units::{Duration, Instant};
 
 use crate::control::FleetFigures;
-use crate::host::server_stalls::{ServerStalls, StallCause};
-use crate::host::usage::{self, Pressure, ProcessorTime, Usage};
-use crate::network::namespaces::Namespace;
+use crate::host::server_stalls::ServerStalls;
 use crate::network::tcp_states::SocketStates;
 use crate::network::testbed::Testbed;
 use crate::processes::server::ServerHandle;
@@ -34,7 +34,7 @@ pub struct Sampler {
 /// A server that is sampled.
 struct WatchedServer {
     /// Process 1 of its namespace.
-    init: libc::pid_t,
+    init: i32,
     /// Its place in the plan.
     place: u16,
     figures: ServerFigures,
@@ -164,7 +164,7 @@ impl Sampler {
     }
 
     /// Samples, if it is time to.
-    pub fn sample_if_due(&mut self, now: Instant, emulator: Option<libc::pid_t>) {
+    pub fn sample_if_due(&mut self, now: Instant, emulator: Option<i32>) {
         self.sockets.sample_if_due(now, &mut self.sink);
         self.stations.take(now, |row| self.sink.position(row));
         if now < self.next_sample {
@@ -172,8 +172,8 @@ impl Sampler {
         }
         self.next_sample = now + self.interval;
         let pressure = Pressure::now();
-        let engine = Usage::of(&[std::process::id() as libc::pid_t]);
-        self.sink.resource(&engine.row(now, Process::Engine, pressure));
+        let engine = Usage::of(&[std::process::id() as i32]);
+        self.sink.resource(&row(engine, now, Process::Engine, pressure));
         for watched in &mut self.servers {
             let usage = watched.usage();
             let expected =
@@ -181,13 +181,13 @@ impl Sampler {
             watched.stalls.note(now, usage.stall.filter(|stall| !expected(stall)));
             let cpu_s = (usage.cpu_user + usage.cpu_system).as_s_f64();
             (watched.figures.cpu_s, watched.figures.rss_bytes) = (cpu_s, usage.rss_bytes);
-            let row = usage.row(now, Process::Server, pressure);
+            let row = row(usage, now, Process::Server, pressure);
             self.sink.resource(&Resource { server: Some(watched.place), ..row });
         }
         if let Some(thread) = emulator {
-            self.sink.resource(&Usage::of_thread(thread).row(now, Process::Emulator, pressure));
+            self.sink.resource(&row(Usage::of_thread(thread), now, Process::Emulator, pressure));
         }
-        self.sink.resource(&Usage::of_machine().row(now, Process::Machine, pressure));
+        self.sink.resource(&row(Usage::of_machine(), now, Process::Machine, pressure));
     }
 
     /// Whether live figures are due.
@@ -239,6 +239,27 @@ impl Sampler {
     /// Periods since the beginning in which the control group had used up its processor time.
     pub fn throttled_periods(&self) -> Option<u64> {
         Some(usage::throttled_periods()?.saturating_sub(self.before.1?))
+    }
+}
+
+/// What was used, as a row of the recording.
+fn row(usage: Usage, at: Instant, process: Process, pressure: Pressure) -> Resource {
+    Resource {
+        at,
+        process,
+        cpu_user: usage.cpu_user,
+        cpu_system: usage.cpu_system,
+        rss_bytes: usage.rss_bytes,
+        switches_voluntary: usage.switches_voluntary,
+        switches_involuntary: usage.switches_involuntary,
+        pressure_cpu: pressure.cpu,
+        pressure_memory: pressure.memory,
+        pressure_io: pressure.io,
+        run_queue: usage.run_queue,
+        faults_minor: Some(usage.faults_minor),
+        faults_major: Some(usage.faults_major),
+        steal: usage.steal,
+        server: None,
     }
 }
 

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
+use mqttlab_system::priority::Priority;
 use mqttlab_units::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::histogram::{AtomicHistogram, HistogramSnapshot};
-use crate::host::priority::Priority;
 use crate::verdict::thread_delays::{DelayCounters, DelayObserver, ThreadDelays};
 
 /// A running timer. Ends when dropped.
@@ -73,7 +73,8 @@ impl TimerShared {
         let mut observer = DelayObserver::of_this_thread();
         let mut due = clock.now() + PERIOD;
         while !self.stop.load(Relaxed) {
-            sleep_until(clock, due);
+            // A sleep that a signal ends is counted as being in time.
+            clock.sleep_until(due);
             let now = clock.now();
             observer.done(due, now, std::time::Duration::ZERO, &self.held_up);
             observer.in_time(now, std::time::Duration::ZERO);
@@ -89,16 +90,6 @@ impl TimerShared {
             due += PERIOD;
         }
         due
-    }
-}
-
-/// Sleeps until a moment of this clock, or until a signal.
-pub fn sleep_until(clock: &Clock, due: Instant) {
-    let until = clock.timespec(due);
-    // SAFETY: `until` is a local; with an absolute time nothing is written back. A signal ends the sleep, which is then
-    // counted as being in time.
-    unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut());
     }
 }
 

@@ -17,10 +17,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, SocketAddrV4};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use mqttlab_plan::{NetworkKind, Plan, Server};
+use mqttlab_system::netlink;
 use mqttlab_units::{Duration, Instant};
 
 use crate::contact::Contact;
@@ -228,11 +229,11 @@ impl Silence {
 fn sockets_to(addresses: &[SocketAddr], tcp: &mut Option<OwnedFd>, buffer: &mut Vec<u8>) -> Vec<Socket> {
     let mut sockets = Vec::new();
     if tcp.is_none() {
-        *tcp = tcp_states::open().ok();
+        *tcp = netlink::open_diagnostics().ok();
     }
     if let Some(tcp) = tcp {
         // What the kernel does not answer is not known.
-        let _ = tcp_states::dump(tcp.as_raw_fd(), buffer, &mut sockets);
+        let _ = tcp_states::dump(tcp, buffer, &mut sockets);
     }
     let is_one = |peer: SocketAddrV4| addresses.contains(&SocketAddr::V4(peer));
     sockets.retain(|socket| is_one(socket.peer));

@@ -17,10 +17,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use mqttlab_system::clock::thread_processor_time;
 use mqttlab_units::{Duration, Instant};
 use serde_json::{Value, json};
-
-use crate::clock::processor_time;
 
 /// Times in which a thread was held up, and what it waited for, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +156,7 @@ impl DelayObserver {
         let waiting = text.split_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0);
         DelayReading {
             at,
-            on_processor: processor_time(),
+            on_processor: thread_processor_time(),
             run_queue: Duration::from_ns(waiting),
             recorder: Duration::from_ns(waited.as_nanos() as u64),
         }

@@ -1,10 +1,10 @@
 //! The emulator between two namespaces, in real time. Bounds hold on a busy machine too: a frame may be late, and
 //! then the emulator says so, but never early.
 
-use mqttlab_live::host::priority::Priority;
 use mqttlab_live::network::calibration::{Bench, compensation, constant_delay};
-use mqttlab_live::network::namespaces::Namespace;
 use mqttlab_plan::PortKind;
+use mqttlab_system::namespaces::Namespace;
+use mqttlab_system::priority::Priority;
 use mqttlab_units::Duration;
 
 /// Says why a test does not run, where namespaces are not permitted.

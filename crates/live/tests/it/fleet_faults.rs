@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::fleet_support::{
     Mosquitto, Performance, ValidityEvidence, fake_broker, perform, plan, publisher, subscriber, until,
 };
+use mqttlab_system::process::Signal;
 use mqttlab_units::Duration;
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ fn persistent(mut group: Value) -> Value {
 }
 
 /// Publishes for a second and a half, in the middle of which the broker is ended and started again.
-fn interrupted(broker: &mut Mosquitto, signal: libc::c_int, version: &str) -> ValidityEvidence {
+fn interrupted(broker: &mut Mosquitto, signal: Signal, version: &str) -> ValidityEvidence {
     let mut groups = Vec::new();
     for qos in 0..3 {
         groups.push(persistent(publisher(&format!("p{qos}"), 2, "t/{group}/{client}", qos, 5_000)));
@@ -57,7 +58,7 @@ fn count(evidence: &ValidityEvidence, qos: u8, fate: &str) -> usize {
 fn persistent_sessions_lose_nothing_over_an_orderly_restart() {
     for version in ["3.1.1", "5"] {
         let Some(mut broker) = Mosquitto::start(KEEPS_SESSIONS) else { return };
-        let evidence = interrupted(&mut broker, libc::SIGTERM, version);
+        let evidence = interrupted(&mut broker, Signal::TERM, version);
         for qos in [1, 2] {
             assert_eq!(
                 (count(&evidence, qos, "delivered"), count(&evidence, qos, "lost")),
@@ -81,7 +82,7 @@ fn persistent_sessions_lose_nothing_over_an_orderly_restart() {
 #[test]
 fn every_message_is_accounted_for_when_the_broker_is_killed() {
     let Some(mut broker) = Mosquitto::start(KEEPS_SESSIONS) else { return };
-    let evidence = interrupted(&mut broker, libc::SIGKILL, "3.1.1");
+    let evidence = interrupted(&mut broker, Signal::KILL, "3.1.1");
     for qos in 0..3 {
         let accounted =
             ["delivered", "lost", "unsent"].map(|fate| count(&evidence, qos, fate)).iter().sum::<usize>();

@@ -8,6 +8,7 @@ use crate::fleet_support::{
 };
 use mqttlab_live::clients::UnrecordedConnections;
 use mqttlab_plan::{NetworkKind, Plan};
+use mqttlab_system::process::Signal;
 use serde_json::{Value, json};
 
 fn with_packets(mut plan: Plan) -> Plan {
@@ -78,7 +79,7 @@ fn connections_are_told_apart_when_clients_come_back_and_relays_say_whose_messag
     let groups = [relay, publisher("p", 1, "ping/{client}", 1, 20_000), subscriber("s", 1, "ping/+/pong", 1)];
     let performance = Performance::start(with_packets(plan(broker.port, 1_000, &groups)));
     performance.wait_until_ready();
-    broker.end(libc::SIGTERM);
+    broker.end(Signal::TERM);
     let figures = &performance.control.figures;
     until("everybody has noticed", || figures.connected.load(Relaxed) == 0);
     broker.restart();

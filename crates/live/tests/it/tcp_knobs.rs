@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mqttlab_live::network::port::Port;
-use mqttlab_live::network::tcp_settings;
 use mqttlab_live::{SocketFactory, Testbed};
+use mqttlab_system::poller::{PollFd, PollFlags, poll};
+use mqttlab_system::sockets;
 use serde_json::{Value, json};
 
 /// Two hosts, and a wire that keeps every frame.
@@ -131,19 +132,9 @@ fn parse(from: usize, packet: &[u8]) -> Option<Segment> {
 
 /// Connects a non-blocking socket and waits for it.
 fn connect(socket: &OwnedFd, address: SocketAddr) {
-    let SocketAddr::V4(address) = address else { unreachable!("the test's address is IPv4") };
-    let address = libc::sockaddr_in {
-        sin_family: libc::AF_INET as u16,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
-        sin_zero: [0; 8],
-    };
-    let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-    // SAFETY: both pointers are to locals of the sizes given.
-    unsafe {
-        libc::connect(socket.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as u32);
-        assert_eq!(libc::poll(&mut poll, 1, 10_000), 1, "the connection was made within ten seconds");
-    }
+    sockets::connect(socket, address).unwrap();
+    let ready = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(mqttlab_units::Duration::from_s(10)));
+    assert_eq!(ready.unwrap(), 1, "the connection was made within ten seconds");
 }
 
 fn with(field: &str, value: Value) -> Value {
@@ -194,8 +185,8 @@ fn both_ends_of_a_connection_have_the_congestion_control() {
         }
         let Some(tapped) = Tapped::new(&with("congestion_control", json!(wanted))) else { return };
         let (client, broker) = tapped.connect();
-        assert_eq!(tcp_settings::congestion_control(client.as_fd()).unwrap(), wanted);
-        assert_eq!(tcp_settings::congestion_control(broker.as_fd()).unwrap(), wanted, "the accepted end");
+        assert_eq!(sockets::congestion_control(client.as_fd()).unwrap(), wanted);
+        assert_eq!(sockets::congestion_control(broker.as_fd()).unwrap(), wanted, "the accepted end");
     }
 }
 
@@ -241,14 +232,14 @@ fn timers_and_buffers_are_the_namespaces() {
         ("receive_buffer_bytes", json!(40_000), "net/ipv4/tcp_rmem", "40000\t40000\t40000"),
     ];
     for (field, value, sysctl, expected) in fields {
-        if mqttlab_live::network::namespaces::sysctl(sysctl).is_none() {
+        if mqttlab_system::namespaces::sysctl(sysctl).is_none() {
             eprintln!("skipped: this kernel has no {sysctl}");
             continue;
         }
         let Some(tapped) = Tapped::new(&with(field, value)) else { return };
         for host in 0..2 {
             let namespace = tapped.testbed.namespace(host).unwrap();
-            let found = namespace.run(|| Ok(mqttlab_live::network::namespaces::sysctl(sysctl))).unwrap();
+            let found = namespace.run(|| Ok(mqttlab_system::namespaces::sysctl(sysctl))).unwrap();
             assert_eq!(found.as_deref(), Some(expected), "{field}");
         }
         assert_eq!(tapped.testbed.warnings(), &[] as &[String]);
@@ -295,9 +286,9 @@ fn direct_networks_have_the_congestion_control_too() {
         let socket = testbed.sockets().socket(1, 0).unwrap();
         connect(&socket, address);
         let (accepted, _) = listener.accept().unwrap();
-        assert_eq!(tcp_settings::congestion_control(socket.as_fd()).unwrap(), "cubic", "{kind}");
+        assert_eq!(sockets::congestion_control(socket.as_fd()).unwrap(), "cubic", "{kind}");
         assert_eq!(
-            tcp_settings::congestion_control(accepted.as_fd()).unwrap(),
+            sockets::congestion_control(accepted.as_fd()).unwrap(),
             "cubic",
             "{kind}, the accepted end"
         );

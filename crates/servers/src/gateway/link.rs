@@ -2,13 +2,14 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use mqttlab_mqtt::encode::{self, ConnectFields, PublishFields};
 use mqttlab_mqtt::packet::{self, Packet};
 use mqttlab_mqtt::{FixedHeader, Kind, Malformed, Version};
 use mqttlab_mqttsn::gateway::BrokerPacket;
+use mqttlab_system::sockets;
 
 /// A control packet as the gateway's machine has it.
 pub(crate) type Control = BrokerPacket<Arc<[u8]>>;
@@ -22,6 +23,14 @@ pub(crate) struct Link {
     out: Vec<u8>,
     /// It is closed as soon as everything is written.
     ending: bool,
+    /// Whether the poller tells of room.
+    pub(crate) waited_for_room: bool,
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
 }
 
 /// Why a connection is over.
@@ -34,13 +43,18 @@ impl Link {
     /// # Errors
     /// The kernel has no socket.
     pub(crate) fn open(broker: SocketAddr) -> io::Result<Link> {
-        let stream = begin(broker)?;
+        let socket = sockets::stream(broker)?;
+        sockets::connect(&socket, broker)?;
+        let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
-        Ok(Link { stream, opening: true, incoming: Vec::new(), out: Vec::new(), ending: false })
-    }
-
-    pub(crate) fn descriptor(&self) -> RawFd {
-        self.stream.as_raw_fd()
+        Ok(Link {
+            stream,
+            opening: true,
+            waited_for_room: true,
+            incoming: Vec::new(),
+            out: Vec::new(),
+            ending: false,
+        })
     }
 
     /// Whether it waits for room in the socket, or to be open.
@@ -118,56 +132,6 @@ impl Link {
         }
         self.incoming.drain(..at);
         Ok(())
-    }
-}
-
-/// A non-blocking socket that has begun to connect.
-fn begin(broker: SocketAddr) -> io::Result<TcpStream> {
-    let family = if broker.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
-    let socket = unsafe {
-        let fd = libc::socket(family, kind, 0);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
-    let result = match broker {
-        SocketAddr::V4(address) => {
-            // SAFETY: all-zero is a valid sockaddr_in, which is passed with its size.
-            unsafe {
-                let mut name: libc::sockaddr_in = std::mem::zeroed();
-                name.sin_family = libc::AF_INET as libc::sa_family_t;
-                name.sin_port = address.port().to_be();
-                name.sin_addr.s_addr = u32::from_ne_bytes(address.ip().octets());
-                libc::connect(
-                    socket.as_raw_fd(),
-                    (&raw const name).cast(),
-                    size_of_val(&name) as libc::socklen_t,
-                )
-            }
-        }
-        SocketAddr::V6(address) => {
-            // SAFETY: all-zero is a valid sockaddr_in6, which is passed with its size.
-            unsafe {
-                let mut name: libc::sockaddr_in6 = std::mem::zeroed();
-                name.sin6_family = libc::AF_INET6 as libc::sa_family_t;
-                name.sin6_port = address.port().to_be();
-                name.sin6_addr.s6_addr = address.ip().octets();
-                libc::connect(
-                    socket.as_raw_fd(),
-                    (&raw const name).cast(),
-                    size_of_val(&name) as libc::socklen_t,
-                )
-            }
-        }
-    };
-    let error = io::Error::last_os_error();
-    match result {
-        0 => Ok(TcpStream::from(socket)),
-        _ if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(TcpStream::from(socket)),
-        _ => Err(error),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use mqttlab_mqttsn::encode::{encapsulation, encode};
@@ -49,10 +49,6 @@ impl Peers {
         self.socket.local_addr()
     }
 
-    pub(crate) fn descriptor(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
-
     /// The next packet that has come; `None` when there is none.
     pub(crate) fn receive(&mut self) -> Option<(Address, Datagram)> {
         loop {
@@ -93,6 +89,12 @@ impl Peers {
             self.addresses.push(from);
             next
         })
+    }
+}
+
+impl AsFd for Peers {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use mqttlab_mqttsn::gateway::{self, Gateway, Input, Output};
 use mqttlab_plan::GatewayProgram;
+use mqttlab_system::poller::{Interest, Poller};
+use mqttlab_system::signals;
 use mqttlab_units::{Duration, Instant};
 use serde_json::json;
 
 use super::link::Link;
 use super::peers::Peers;
-use crate::signals;
 
 /// Beginning of the line that says that it listens.
 pub const READY: &str = "mqttlab gateway listens on";
@@ -24,6 +25,7 @@ struct Program {
     peers: Peers,
     links: BTreeMap<u32, Link>,
     broker: std::net::SocketAddr,
+    poller: Poller,
 }
 
 /// Runs a gateway until a signal ends it. What it says goes to `out`; where nobody reads that any more (its parent is gone),
@@ -39,7 +41,9 @@ pub fn run(settings: &GatewayProgram, mut out: impl io::Write) -> io::Result<()>
         peers: Peers::bind(settings.listen)?,
         links: BTreeMap::new(),
         broker: settings.broker,
+        poller: Poller::new(SOCKETS)?,
     };
+    program.poller.add(&program.peers, PEERS, Interest::Reading)?;
     // Where port 0 was asked for, the kernel has chosen.
     let _ = writeln!(out, "{READY} {}", program.peers.address()?);
     program.drain();
@@ -57,29 +61,30 @@ impl Program {
 
     /// Waits for something to happen, and attends to it.
     fn turn(&mut self) -> io::Result<()> {
-        let mut waited = vec![libc::pollfd { fd: self.peers.descriptor(), events: libc::POLLIN, revents: 0 }];
-        let numbers: Vec<u32> = self.links.keys().copied().collect();
-        waited.extend(self.links.values().map(|link| libc::pollfd {
-            fd: link.descriptor(),
-            events: libc::POLLIN | if link.wants_to_write() { libc::POLLOUT } else { 0 },
-            revents: 0,
-        }));
+        for (number, link) in &mut self.links {
+            let waits_for_room = link.wants_to_write();
+            if waits_for_room != link.waited_for_room {
+                link.waited_for_room = waits_for_room;
+                let interest = if waits_for_room { Interest::ReadingAndWriting } else { Interest::Reading };
+                self.poller.change(&*link, (*number).into(), interest)?;
+            }
+        }
         let length = self
             .gateway
             .next_deadline()
             .map_or(LONGEST, |at| at.checked_since(self.now()).unwrap_or_default().min(LONGEST));
-        wait(&mut waited, length)?;
+        let ready = self.poller.wait(Some(length))?;
         if self.gateway.next_deadline().is_some_and(|at| at <= self.now()) {
             self.handle(Input::Tick);
         }
-        if waited[0].revents != 0 {
-            while let Some((from, packet)) = self.peers.receive() {
-                self.handle(Input::Packet { from, packet });
-            }
-        }
-        for (number, ready) in numbers.into_iter().zip(&waited[1..]) {
-            if ready.revents != 0 {
-                self.attend(number);
+        for index in 0..ready {
+            match self.poller.ready(index).number {
+                PEERS => {
+                    while let Some((from, packet)) = self.peers.receive() {
+                        self.handle(Input::Packet { from, packet });
+                    }
+                }
+                link => self.attend(link as u32),
             }
         }
         Ok(())
@@ -144,7 +149,11 @@ impl Program {
     }
 
     fn open(&mut self, link: gateway::Link) {
-        match Link::open(self.broker) {
+        let opened = Link::open(self.broker).and_then(|open| {
+            self.poller.add(&open, link.0.into(), Interest::ReadingAndWriting)?;
+            Ok(open)
+        });
+        match opened {
             Ok(open) => drop(self.links.insert(link.0, open)),
             Err(_) => {
                 let now = self.now();
@@ -183,23 +192,9 @@ impl Program {
     }
 }
 
-/// Waits until a socket is ready, the time is over, or a signal comes.
-fn wait(waited: &mut [libc::pollfd], length: Duration) -> io::Result<()> {
-    let limit = libc::timespec {
-        tv_sec: (length.as_ns() / 1_000_000_000) as libc::time_t,
-        tv_nsec: (length.as_ns() % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: `waited` holds as many as are said, and `limit` is a local.
-    let count =
-        unsafe { libc::ppoll(waited.as_mut_ptr(), waited.len() as libc::nfds_t, &limit, std::ptr::null()) };
-    match count {
-        0.. => Ok(()),
-        _ => match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            error => Err(error),
-        },
-    }
-}
-
+/// So many sockets are attended to in one turn.
+const SOCKETS: usize = 256;
+/// The number of the socket of those who speak MQTT-SN; connections to the broker have theirs.
+const PEERS: u64 = u64::MAX;
 /// A signal that comes just before a wait is noticed after this.
 const LONGEST: Duration = Duration::from_ms(200);

@@ -14,7 +14,6 @@
 //! Which messages these were it does not say.
 
 mod peer;
-mod poller;
 mod program;
 
 pub use program::{READY, run};

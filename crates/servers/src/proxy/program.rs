@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use mqttlab_plan::ProxyProgram;
-use mqttlab_units::Instant;
+use mqttlab_system::poller::{Interest, Poller, Ready};
+use mqttlab_system::signals;
+use mqttlab_units::{Duration, Instant};
 use mqttlab_zmtp::SocketType;
 use mqttlab_zmtp::command::{self, Command};
 use mqttlab_zmtp::greeting;
@@ -17,8 +18,6 @@ use mqttlab_zmtp::stream::Raw;
 use serde_json::json;
 
 use super::peer::{Over, Peer};
-use super::poller::Poller;
-use crate::signals;
 
 /// Beginning, behind the time, of the line that says that messages are dropped for a client, as Mosquitto has it.
 const DROPPING: &str = "Outgoing messages are being dropped for client ";
@@ -67,11 +66,11 @@ pub fn run(settings: &ProxyProgram, mut out: impl io::Write) -> io::Result<()> {
 
 impl Program {
     fn new(settings: &ProxyProgram) -> io::Result<Program> {
-        let poller = Poller::new()?;
+        let poller = Poller::new(SOCKETS)?;
         let listen = |address: SocketAddr, number| {
             let listener = TcpListener::bind(address)?;
             listener.set_nonblocking(true)?;
-            poller.add(listener.as_raw_fd(), number)?;
+            poller.add(&listener, number, Interest::Reading)?;
             io::Result::Ok(listener)
         };
         let listeners = [
@@ -97,7 +96,8 @@ impl Program {
 
     /// Waits for something to happen, and attends to it.
     fn turn(&mut self) -> io::Result<()> {
-        for (number, readable) in self.poller.wait(LONGEST_MS)? {
+        for index in 0..self.poller.wait(Some(LONGEST))? {
+            let Ready { number, readable, .. } = self.poller.ready(index);
             match number {
                 0 | 1 => self.accept(number as usize)?,
                 _ => self.attend(number as u32, readable),
@@ -114,7 +114,7 @@ impl Program {
             stream.set_nodelay(true)?;
             let (number, socket) = (self.next, self.listeners[listener].1);
             self.next += 1;
-            self.poller.add(stream.as_raw_fd(), number.into())?;
+            self.poller.add(&stream, number.into(), Interest::Reading)?;
             self.peers.insert(number, Peer::new(stream, socket));
             self.proxy.handle(self.now(), proxy::Peer(number), Input::Accepted(socket));
         }
@@ -213,7 +213,8 @@ impl Program {
         let is_over = written.is_err() || peer.ending && !waits;
         if !is_over && waits != peer.waits_for_room {
             peer.waits_for_room = waits;
-            let _ = self.poller.change(peer.stream.as_raw_fd(), number.into(), waits);
+            let interest = if waits { Interest::ReadingAndWriting } else { Interest::Reading };
+            let _ = self.poller.change(&peer.stream, number.into(), interest);
         }
         match written {
             Ok(messages) if messages > 0 => self.proxy.handle(now, id, Input::Taken(messages)),
@@ -252,4 +253,6 @@ fn encoded(packet: &Send) -> Bytes {
 /// Below are the listeners.
 const FIRST_PEER: u32 = 2;
 /// A signal that comes just before a wait is noticed after this.
-const LONGEST_MS: i32 = 200;
+const LONGEST: Duration = Duration::from_ms(200);
+/// So many sockets are attended to in one turn.
+const SOCKETS: usize = 256;

@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::host::control_groups::{directories, entry, number};
+use mqttlab_system::cgroups::{directories, entry, number};
+use mqttlab_system::limits;
 
 /// What a run will take at least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,15 +87,10 @@ fn limit_of_group(group: PathBuf) -> Option<MemoryLimit> {
 
 /// What this program's own limit leaves.
 fn own_limit() -> Option<MemoryLimit> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a local.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
-    if !known || limit.rlim_cur == libc::RLIM_INFINITY {
-        return None;
-    }
+    let limit = limits::mapped_bytes()?;
     let status = fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();
     Some(MemoryLimit {
-        bytes: limit.rlim_cur.saturating_sub(kib(&status, "VmSize").unwrap_or(0)),
+        bytes: limit.saturating_sub(kib(&status, "VmSize").unwrap_or(0)),
         place: "this program".into(),
         remedy: "raise its limit (`ulimit -v`)".into(),
     })

@@ -13,8 +13,7 @@ mod tasks;
 use std::fs;
 
 use mqttlab_plan::{NetworkKind, Plan};
-
-use crate::host::control_groups;
+use mqttlab_system::{cgroups, limits};
 
 pub use memory::{MemoryNeed, check_memory};
 
@@ -54,9 +53,9 @@ pub(crate) fn ports_in_words() -> String {
 
 /// How much processor time this program may use, for `mqttlab doctor`.
 pub(crate) fn processor_time_in_words() -> String {
-    let quotas = control_groups::directories("cpu").into_iter().filter_map(|group| {
-        control_groups::quota(&group).map(|(processors, file)| (processors, file, group))
-    });
+    let quotas = cgroups::directories("cpu")
+        .into_iter()
+        .filter_map(|group| cgroups::quota(&group).map(|(processors, file)| (processors, file, group)));
     quotas.min_by(|(one, ..), (other, ..)| one.total_cmp(other)).map_or(
         "no quota".into(),
         |(processors, file, group)| {
@@ -140,15 +139,7 @@ fn port_range() -> (u32, u32) {
 
 /// Raises the soft limit to the hard one, and says what it is.
 fn raise_descriptors() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a local.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
-            return u64::MAX;
-        }
-        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-        if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) == 0 { raised.rlim_cur } else { limit.rlim_cur }
-    }
+    limits::raise_open_files().unwrap_or(u64::MAX)
 }
 
 /// What the testbed sets `ip_local_port_range` to in the namespaces that it makes.

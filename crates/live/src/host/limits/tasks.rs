@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::host::control_groups::{directories, number};
+use mqttlab_system::cgroups::{directories, number};
+use mqttlab_system::limits;
 
 /// Refuses a run that needs more processes and threads than it may have. Call it before this process is root in a user
 /// namespace of its own, where it seems to be another user.
@@ -75,14 +76,8 @@ fn limit_of_user() -> Option<TaskLimit> {
     if is_exempt(user, &status, &users) {
         return None;
     }
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a local.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &mut limit) } == 0;
-    if !known || limit.rlim_cur == libc::RLIM_INFINITY {
-        return None;
-    }
     Some(TaskLimit {
-        limit: limit.rlim_cur,
+        limit: limits::tasks()?,
         used: threads_of(user),
         place: format!("user {user}"),
         remedy: "raise the limit (`ulimit -u`, or LimitNPROC of the service)".into(),

@@ -12,10 +12,11 @@ use std::thread::sleep;
 use std::time;
 
 use mqttlab_live::clients::{Fleet, UnrecordedConnections};
-use mqttlab_live::host::priority::Priority;
 use mqttlab_live::{Clock, Control, Directory, Schedule, Testbed};
 use mqttlab_plan::Plan;
 use mqttlab_recording::{Ending, Finish, HeaderAnalyser, Recorder, RunFacts, Strain, finalise};
+use mqttlab_system::priority::Priority;
+use mqttlab_system::process::{self, Signal};
 use mqttlab_units::Duration;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
@@ -65,9 +66,8 @@ impl Mosquitto {
     }
 
     /// Ends it with a signal and waits.
-    pub fn end(&mut self, signal: libc::c_int) {
-        // SAFETY: kill takes integers; the process is our child and not yet waited for.
-        unsafe { libc::kill(self.process.id() as libc::pid_t, signal) };
+    pub fn end(&mut self, signal: Signal) {
+        process::send(self.process.id() as i32, signal).unwrap();
         self.process.wait().unwrap();
     }
 

@@ -1,7 +1,7 @@
 //! A small plan for tests, and where they may run.
 
-use mqttlab_live::network::namespaces::Namespace;
 use mqttlab_plan::Plan;
+use mqttlab_system::namespaces::Namespace;
 use serde_json::{Value, json};
 
 /// Says why a test does not run, where namespaces are not permitted.

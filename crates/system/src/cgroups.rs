@@ -3,6 +3,8 @@
 //! What it does not know: where control groups are mounted elsewhere than at `/sys/fs/cgroup`.
 
 use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// The directories of a controller, from the process's own group up to the root, in both versions of control groups.
@@ -21,6 +23,18 @@ pub fn number(group: &Path, file: &str) -> Option<u64> {
 pub fn entry(group: &Path, file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(group.join(file)).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+/// Comes into groups, by their files `cgroup.procs`, open for writing. Makes only system calls, as a forked process must.
+///
+/// # Errors
+/// What the kernel said.
+pub fn enter(entrances: &[OwnedFd]) -> io::Result<()> {
+    for entrance in entrances {
+        // The process that writes.
+        rustix::io::write(entrance, b"0")?;
+    }
+    Ok(())
 }
 
 /// How many processors' time a group may use, and the file that says so; `None` without a quota.
@@ -48,7 +62,8 @@ fn permits_no_real_time(group: &Path) -> bool {
     number(group, "cpu.rt_runtime_us") == Some(0)
 }
 
-pub(crate) fn directories_in(mount: &Path, groups: &str, controller: &str) -> Vec<PathBuf> {
+/// The directories of a controller where control groups are mounted at `mount` and `/proc/self/cgroup` says `groups`.
+pub fn directories_in(mount: &Path, groups: &str, controller: &str) -> Vec<PathBuf> {
     let up_from = |(mount, group): (PathBuf, &str)| -> Vec<PathBuf> {
         let below = |group: &Path| mount.join(group.strip_prefix("/").unwrap_or(group));
         Path::new(group).ancestors().map(below).collect()

@@ -7,8 +7,11 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 
-use crate::host::control_groups;
+use rustix::mm::{MlockAllFlags, mlockall};
+
+use crate::cgroups;
 
 /// How the kernel schedules a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +36,8 @@ impl Priority {
     /// # Errors
     /// Real-time priority is not permitted (CAP_SYS_NICE or RLIMIT_RTPRIO).
     pub fn apply(self) -> io::Result<()> {
-        // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1u64) };
+        // Without it the timers of a thread of normal priority are late by the slack, and all else is the same.
+        let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
         match self {
             Priority::Normal => Ok(()),
             Priority::RealTime(level) => set_fifo(0, level),
@@ -45,7 +48,7 @@ impl Priority {
     ///
     /// # Errors
     /// As [`Priority::apply`].
-    pub fn apply_to_process(self, pid: libc::pid_t) -> io::Result<()> {
+    pub fn apply_to_process(self, pid: i32) -> io::Result<()> {
         let Priority::RealTime(level) = self else { return Ok(()) };
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
             if let Ok(thread) = entry?.file_name().to_string_lossy().parse() {
@@ -83,10 +86,9 @@ pub fn real_time_permitted() -> io::Result<()> {
 
 /// What helps where it is not permitted.
 pub fn real_time_remedy() -> String {
-    control_groups::without_real_time()
-        .map_or("run as root, or permit it with `ulimit -r 10`".into(), |group| {
-            format!("the control group {} permits none: raise its `cpu.rt_runtime_us`", group.display())
-        })
+    cgroups::without_real_time().map_or("run as root, or permit it with `ulimit -r 10`".into(), |group| {
+        format!("the control group {} permits none: raise its `cpu.rt_runtime_us`", group.display())
+    })
 }
 
 /// Keeps all memory of the process in place, so that no page fault delays the emulator.
@@ -95,12 +97,10 @@ pub fn real_time_remedy() -> String {
 /// RLIMIT_MEMLOCK is too small and the process may not exceed it.
 pub fn lock_memory() -> io::Result<()> {
     // Pages are locked when first touched: locking a thread's whole untouched stack at once would need far more.
-    // SAFETY: mlockall takes flags only.
-    let result = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
 }
 
-fn set_fifo(thread: libc::pid_t, level: i32) -> io::Result<()> {
+fn set_fifo(thread: i32, level: i32) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: level };
     // SAFETY: `parameter` outlives the call.
     let result = unsafe { libc::sched_setscheduler(thread, libc::SCHED_FIFO, &parameter) };

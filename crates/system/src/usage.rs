@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mqttlab_recording::{Process, Resource};
-use mqttlab_units::{Duration, Instant};
+use mqttlab_units::Duration;
 
-use crate::host::control_groups;
-use crate::host::server_stalls::StallCause;
+use crate::cgroups;
 
 /// What a process tree has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +39,15 @@ pub struct Usage {
     pub stall: Option<StallCause>,
 }
 
+/// Why a process does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StallCause {
+    /// It waits for a disk and takes no signals (`D` in `/proc/PID/stat`).
+    Disk,
+    /// A signal has stopped it (`T`), or a debugger holds it (`t`).
+    Stopped,
+}
+
 /// The machine's processor time since it started, over all processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorTime {
@@ -63,8 +70,8 @@ pub struct Pressure {
 
 impl Usage {
     /// Of several processes together; those that have ended count nothing.
-    pub fn of(processes: &[libc::pid_t]) -> Usage {
-        let of_one = |process: &libc::pid_t| one(Path::new(&format!("/proc/{process}")));
+    pub fn of(processes: &[i32]) -> Usage {
+        let of_one = |process: &i32| one(Path::new(&format!("/proc/{process}")));
         processes.iter().filter_map(of_one).fold(Usage::default(), Usage::plus)
     }
 
@@ -87,7 +94,7 @@ impl Usage {
     }
 
     /// Of one thread of this process; its memory is the process's.
-    pub fn of_thread(thread: libc::pid_t) -> Usage {
+    pub fn of_thread(thread: i32) -> Usage {
         let directory = format!("/proc/self/task/{thread}");
         let counted = fs::read_to_string(format!("{directory}/schedstat")).ok();
         let usage = one(Path::new(&directory)).unwrap_or_default();
@@ -104,25 +111,15 @@ impl Usage {
         let (faults_minor, faults_major) = faults_of_machine(&faults);
         Usage { run_queue: waits.map(|text| waits_of_machine(&text)), faults_minor, faults_major, ..usage }
     }
+}
 
-    /// As a row of the recording.
-    pub fn row(self, at: Instant, process: Process, pressure: Pressure) -> Resource {
-        Resource {
-            at,
-            process,
-            cpu_user: self.cpu_user,
-            cpu_system: self.cpu_system,
-            rss_bytes: self.rss_bytes,
-            switches_voluntary: self.switches_voluntary,
-            switches_involuntary: self.switches_involuntary,
-            pressure_cpu: pressure.cpu,
-            pressure_memory: pressure.memory,
-            pressure_io: pressure.io,
-            run_queue: self.run_queue,
-            faults_minor: Some(self.faults_minor),
-            faults_major: Some(self.faults_major),
-            steal: self.steal,
-            server: None,
+impl StallCause {
+    /// By the state of `/proc/PID/stat`.
+    pub fn of(state: &str) -> Option<StallCause> {
+        match state {
+            "T" | "t" => Some(StallCause::Stopped),
+            "D" => Some(StallCause::Disk),
+            _ => None,
         }
     }
 }
@@ -152,13 +149,13 @@ impl ProcessorTime {
 /// Periods in which the control groups of this process, or those above them, had used up their processor time; `None`
 /// where nothing is limited. The kernel counts them in groups without a quota, too, and there are none.
 pub fn throttled_periods() -> Option<u64> {
-    let groups = control_groups::directories("cpu");
+    let groups = cgroups::directories("cpu");
     groups.iter().filter_map(|group| throttled_periods_of(group)).reduce(|sum, one| sum + one)
 }
 
 fn throttled_periods_of(group: &Path) -> Option<u64> {
-    control_groups::quota(group)?;
-    control_groups::entry(group, "cpu.stat", "nr_throttled")
+    cgroups::quota(group)?;
+    cgroups::entry(group, "cpu.stat", "nr_throttled")
 }
 
 impl Pressure {
@@ -177,8 +174,8 @@ impl Pressure {
 }
 
 /// All descendants of a process, without itself.
-pub fn descendants(process: libc::pid_t) -> Vec<libc::pid_t> {
-    let mut children: BTreeMap<libc::pid_t, Vec<libc::pid_t>> = BTreeMap::new();
+pub fn descendants(process: i32) -> Vec<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse() else { continue };
         let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
@@ -306,13 +303,11 @@ fn total(pressure: &str) -> Duration {
 }
 
 fn tick_ns() -> u64 {
-    // SAFETY: sysconf takes an integer.
-    1_000_000_000 / unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64
+    1_000_000_000 / rustix::param::clock_ticks_per_second()
 }
 
 fn page_bytes() -> u64 {
-    // SAFETY: sysconf takes an integer.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
+    rustix::param::page_size() as u64
 }
 
 // proc_pid_stat(5), counted from the field after the name.
@@ -368,7 +363,7 @@ mod tests {
 
     #[test]
     fn this_process_has_memory() {
-        assert!(Usage::of(&[std::process::id() as libc::pid_t]).rss_bytes > 100_000);
+        assert!(Usage::of(&[std::process::id() as i32]).rss_bytes > 100_000);
     }
 
     #[test]

@@ -13,10 +13,14 @@ use std::cell::Cell;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::process;
 
 /// The right to make namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,18 +60,13 @@ impl Privilege {
         if Namespace::new().is_ok() {
             return Ok(Privilege::Administrator);
         }
-        let user = crate::host::scratch::user();
-        // SAFETY: getegid cannot fail.
-        let group = unsafe { libc::getegid() };
-        // SAFETY: unshare takes flags only.
-        if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
-            return Err(Forbidden::here("make a user namespace", io::Error::last_os_error()));
-        }
+        let (user, group) = (process::user(), rustix::process::getegid());
+        unshare(Part::User).map_err(|source| Forbidden::here("make a user namespace", source))?;
         let map = |file: &str, text: String| fs::write(format!("/proc/self/{file}"), text);
         // A group map may be written only by a process that has given up setgroups (user_namespaces(7)).
         map("setgroups", "deny".into())
             .and_then(|()| map("uid_map", format!("0 {user} 1")))
-            .and_then(|()| map("gid_map", format!("0 {group} 1")))
+            .and_then(|()| map("gid_map", format!("0 {} 1", group.as_raw())))
             .map_err(|source| Forbidden::here("map this user into a user namespace", source))?;
         Namespace::new().map_err(|source| Forbidden::here("make a network namespace", source))?;
         Ok(Privilege::UserNamespace)
@@ -94,10 +93,7 @@ impl Namespace {
     /// The process may not ([`Privilege::acquire`] first), or too many exist.
     pub fn new() -> io::Result<Namespace> {
         let open = || -> io::Result<OwnedFd> {
-            // SAFETY: unshare takes flags only, and changes this thread alone.
-            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+            unshare(Part::Network)?;
             Ok(fs::File::open("/proc/thread-self/ns/net")?.into())
         };
         let fd = on_thread(open)?;
@@ -129,10 +125,7 @@ impl Namespace {
         if ENTERED.get() == self.identity {
             return Ok(());
         }
-        // SAFETY: the descriptor is open; setns changes this thread alone.
-        if unsafe { libc::setns(self.fd.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        enter_network(self.fd.as_fd())?;
         ENTERED.set(self.identity);
         Ok(())
     }
@@ -142,6 +135,36 @@ impl AsFd for Namespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// What the calling thread no longer shares with others.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// Users and groups; of a process with one thread only.
+    User,
+    /// The network.
+    Network,
+    /// Processes: the thread's next child is the first of a namespace.
+    Processes,
+    /// Mounts.
+    Mounts,
+}
+
+/// Moves the calling thread, or its children, into a new namespace.
+pub(crate) fn unshare(part: Part) -> io::Result<()> {
+    let flags = match part {
+        Part::User => UnshareFlags::NEWUSER,
+        Part::Network => UnshareFlags::NEWNET,
+        Part::Processes => UnshareFlags::NEWPID,
+        Part::Mounts => UnshareFlags::NEWNS,
+    };
+    // SAFETY: descriptors stay shared: none of these flags is `FILES`.
+    Ok(unsafe { unshare_unsafe(flags) }?)
+}
+
+/// Moves the calling thread into a network namespace.
+pub(crate) fn enter_network(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network))?)
 }
 
 /// Sets a sysctl of the calling thread's namespace, `net/...` with slashes.

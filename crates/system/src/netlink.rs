@@ -1,12 +1,17 @@
-//! The few requests of rtnetlink(7) that a host's namespace needs: links, addresses, routes with metrics.
+//! The few requests of rtnetlink(7) that a host's namespace needs (links, addresses, routes with metrics), and sockets for
+//! those of sock_diag(7).
 //!
-//! Each call opens a socket in the calling thread's namespace, sends one request and waits for its answer.
+//! Each call of rtnetlink opens a socket in the calling thread's namespace, sends one request and waits for its answer.
 //! What it does not do: dumps, events, IPv6.
 
 use std::ffi::CString;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+use crate::sockets;
 
 /// What a link's settings shall be; `None` leaves one as it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,12 +54,7 @@ pub enum RouteKind {
 /// # Errors
 /// There is none.
 pub fn link_index(name: &str) -> io::Result<u32> {
-    let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: `name` is a C string that outlives the call.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(io::Error::last_os_error()),
-        index => Ok(index),
-    }
+    Ok(rustix::net::netdevice::name_to_index(sockets::any()?, name)?)
 }
 
 /// Brings a link up with these settings.
@@ -207,35 +207,47 @@ impl NetlinkRequest {
     fn send(mut self) -> io::Result<()> {
         let length = self.bytes.len() as u32;
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
-        let socket = open()?;
-        // SAFETY: the buffer is valid for its length.
-        let sent = unsafe { libc::send(socket.as_raw_fd(), self.bytes.as_ptr().cast(), self.bytes.len(), 0) };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        acknowledgement(socket.as_raw_fd())
+        let socket = open(ROUTE)?;
+        say(&socket, &self.bytes)?;
+        acknowledgement(&socket)
     }
 }
 
-fn open() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: socket takes no pointers; a descriptor that it returns is ours alone.
-    unsafe {
-        let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
-    }
+/// A socket that asks the kernel about the sockets of this thread's namespace (sock_diag(7)).
+///
+/// # Errors
+/// The kernel has no sock_diag, or forbids it.
+pub fn open_diagnostics() -> io::Result<OwnedFd> {
+    open(Some(rustix::net::netlink::SOCK_DIAG))
+}
+
+fn open(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
+    let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+    Ok(rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?)
+}
+
+/// Says something to the kernel.
+///
+/// # Errors
+/// What it said.
+pub fn say(socket: impl AsFd, request: &[u8]) -> io::Result<()> {
+    rustix::net::send(socket, request, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Waits for the kernel's next answer, and returns its length.
+///
+/// # Errors
+/// What it said.
+pub fn hear(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, buffer, RecvFlags::empty())?.0)
 }
 
 /// The kernel answers each request that asks for it with an NLMSG_ERROR, whose error 0 is an acknowledgement.
-fn acknowledgement(socket: RawFd) -> io::Result<()> {
+fn acknowledgement(socket: impl AsFd) -> io::Result<()> {
     let mut answer = [0u8; 1024];
-    // SAFETY: the buffer is valid for its length.
-    let length = unsafe { libc::recv(socket, answer.as_mut_ptr().cast(), answer.len(), 0) };
-    if length < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let error =
-        answer.get(MESSAGE_HEADER..MESSAGE_HEADER + 4).filter(|_| length as usize >= MESSAGE_HEADER + 4);
+    let length = hear(socket, &mut answer)?;
+    let error = answer[..length].get(MESSAGE_HEADER..MESSAGE_HEADER + 4);
     match error.map(|bytes| i32::from_ne_bytes(bytes.try_into().expect("four bytes"))) {
         Some(0) => Ok(()),
         Some(error) => Err(io::Error::from_raw_os_error(-error)),
@@ -243,6 +255,8 @@ fn acknowledgement(socket: RawFd) -> io::Result<()> {
     }
 }
 
+/// `NETLINK_ROUTE` is the number 0, which stands for it without a name.
+const ROUTE: Option<Protocol> = None;
 const MESSAGE_HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
 // linux/if_link.h and linux/veth.h.
