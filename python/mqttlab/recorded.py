@@ -52,7 +52,7 @@ WORDS = {("packets", "sack"): r"^(\d{1,10}-\d{1,10}( |$))*$", ("tcp_state", "end
          ("packets", "direction"): "^(up|down)$", ("control_packets", "direction"): "^to_(broker|client)$"}
 # Times are of a run: of less than a century.
 TIME_NS_MOST = 100 * 366 * 86_400 * 10**9
-# What every reader relies on.
+# What every reader relies on. It is not read off the plan's type: plans of imports and of earlier schemas have less.
 LAYOUT = {"hosts": [str], "links": [str], "clients": [{"name": str, "group": str, "host": int}],
           "measurement_end_ns": int, "warm_up_end_ns": int}
 PLAN = {"name": str, "groups": [{"name": str, "count": int}], "hosts": [{"name": str}],
