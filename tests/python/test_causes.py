@@ -25,10 +25,6 @@ EVIDENCE: dict[str, list[tuple[str, str]]] = {
     "python/mqttlab/comparison/words.py": [
         ("its queue was full",
          "the cause `publisher_queue` in the table of messages, which the client writes when it drops one")],
-    "python/mqttlab/metrics/fates.py": [
-        ("the broker's queue was full",
-         "the cause `queue_full`, from the simulated broker or from a line of a broker's log"),
-        ("its queue was full", "the cause `queue_full` of a frame, from the link that dropped it")],
     "python/mqttlab/metrics/headline.py": [
         ("no connection, or the client's queue was full",
          "messages with the fate unsent: both ways are named, neither chosen")],
@@ -86,6 +82,12 @@ EVIDENCE: dict[str, list[tuple[str, str]]] = {
         ("because this program may open no more files", "EMFILE of the system"),
         ("because nothing listened", "ECONNREFUSED of the system, at a broker that had served")],
     # Of live runs and of brokers elsewhere: these have a log. The verdict does not say it of simulations.
+    "crates/net/src/fate.rs": [
+        ("its queue was full", "the cause `queue_full` of a frame, from the link that dropped it")],
+    "crates/rows/src/rows.rs": [
+        ("the broker's queue was full",
+         "the cause `queue_full`, from the simulated broker or from a line of a broker's log")],
+    "crates/scenario/src/files.rs": [("is a broker's log", "the first lines of the file")],
     "crates/recording/src/refusals.rs": [
         ("see the broker's log", "what the client was told, word for word, beside it"),
         ("the broker's log, or give them more time", "no answer in time"),

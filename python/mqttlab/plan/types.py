@@ -68,8 +68,8 @@ class ChangedRate(TypedDict):
 
 
 class ChannelSpec(TypedDict):
-    """Gilbert and Elliott's channel in time, at every receiver on its own: good and bad states of exponential length.
-    Frames are lost in the bad state only."""
+    """Errors in bursts at every receiver on its own (Gilbert and Elliott's channel in time): good and bad states of
+    exponential length. Frames are lost in the bad state only."""
     bad: Ratio
     loss_bad: Ratio
     mean_bad_ns: Duration
@@ -391,7 +391,7 @@ class Host(TypedDict):
 
 
 class HostLimits(TypedDict):
-    """What a machine has of processor, memory and disk; `null` is no limit."""
+    """What the servers and programs of a host have together; what is left out is no limit."""
     disk_bytes_s: int | None
     memory_bytes: int | None
     processor: Ratio | None
@@ -719,7 +719,7 @@ Payload = PayloadFixed | PayloadRandom | PayloadGps | PayloadImage | PayloadFile
 
 class Phases(TypedDict):
     """The run's three phases, one after the other. Publishing begins when every client has connected and subscribed (or
-    `connect_timeout_ns` has passed) and ends with the measurement; the cool-down lets what is under way arrive."""
+    `connect_timeout` has passed) and ends with the measurement."""
     connect_timeout_ns: Duration
     cool_down_ns: Duration
     duration_ns: Duration
@@ -931,7 +931,7 @@ class Relay(TypedDict):
 
 
 class ReorderSpec(TypedDict):
-    """Netem's reordering: every `gap`-th frame is sent at once with this probability."""
+    """Reordering, as netem does it: a frame skips the delay and overtakes those before it."""
     gap: int
     probability: Ratio
 
@@ -1065,7 +1065,7 @@ class ServiceTime(TypedDict):
 
 
 class ShadowingSpec(TypedDict):
-    """Log-normal shadowing."""
+    """Log-normal shadowing: a gain for each pair of stations, in decibels normally distributed."""
     decorrelation_mm: int | None
     sigma_mdb: int
 
@@ -1130,7 +1130,7 @@ StartPhase = Literal["random", "even", "synchronised"]
 
 
 class StopRule(TypedDict):
-    """Stop when any of these is reached."""
+    """When a simulation may stop early: when any of these is reached."""
     deliveries_outstanding: int | None
     messages_per_subscriber: int | None
     relative_accuracy_ppm: int | None
@@ -1152,7 +1152,8 @@ class SummaryPlan(TypedDict):
 
 
 class TcpPlan(TypedDict):
-    """One host's TCP. The same fields set the kernel's TCP in a live run and the simulator's."""
+    """One host's TCP: a profile, and what differs from it. The same fields set the kernel's TCP in a live run and the
+    simulator's. The defaults are those of Linux; a profile has others."""
     congestion_control: CongestionControl
     delayed_ack: bool
     delayed_ack_max_ns: Duration | None
