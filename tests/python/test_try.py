@@ -197,6 +197,16 @@ def test_settings_stand_in_the_saved_scenario_beside_its_comments(
     assert "--set 'groups[0].publish.retain=true'" in text.splitlines()[0]
 
 
+def test_a_threshold_that_is_set_is_judged(tmp_path: Path) -> None:
+    bound = "--set 'thresholds=[{metric=\"latency_ms_mean\",below=\"%s\"}]'"
+    broken = attempt(f"--clients 2 {bound % '1 us'} {QUICK}", tmp_path)
+    assert broken.returncode == 4 and "broken" in broken.stdout, broken.stdout + broken.stderr
+    held = attempt(f"--clients 2 {bound % '1 h'} {QUICK}", tmp_path)
+    assert held.returncode == 0 and "broken" not in held.stdout
+    several = attempt(f"--clients 2 --qos 0,1 {bound % '1 h'} {QUICK}", tmp_path)
+    assert several.returncode == 2 and "judged of one load" in several.stderr
+
+
 def test_settings_hold_at_every_point_of_a_comparison(tmp_path: Path) -> None:
     words = "--clients 1 --nat 2min,5min --set groups[0].publish.retain=true --repetitions 1"
     done = attempt(f"{words} {QUICK} --save c.toml", tmp_path)

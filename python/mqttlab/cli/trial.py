@@ -19,8 +19,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from mqttlab.cli import thresholds
 from mqttlab.cli.problems import writable_directory
-from mqttlab.cli.run import run_all
+from mqttlab.cli.run import run_all, thresholds_of
 from mqttlab.cli.space import need_room
 from mqttlab.cli.status import worst
 from mqttlab.console import Console, print_table
@@ -152,18 +153,25 @@ def show_trial(
                                                                                            text)):
         say(f"mqttlab: warning: {line}", err=True)
     if files is not None:
+        if scenarios[0][1].thresholds:
+            raise UsageError("--set thresholds is judged of one load; give each option one value, or save the "
+                             "comparison without it (--save FILE) and write the thresholds into the experiment")
         return _compare(trial, files, runs, save, as_json=as_json, catalog=catalog)
     text, scenario = scenarios[0]
+    repetitions = thresholds_of(scenario, Path("the scenario"), trial.settings, catalog, runs)
     need_room(scenario, runs)
     if save is not None:
         save.write_text(text, encoding="utf-8")
     origin: dict[str, Any] = {"scenario": {"toml": text, "settings": {}}}
-    statuses, documents = run_all(scenario, origin, runs, html=html, as_json=as_json, catalog=catalog)
-    status = worst(statuses)
+    statuses, documents = run_all(scenario, origin, runs, html=html, as_json=as_json, catalog=catalog,
+                                  repetitions=repetitions)
+    judged = [] if repetitions is None else repetitions.judged()
+    status = worst([*statuses, *thresholds.statuses(judged)])
     if as_json:
-        say_json({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents, "thresholds": [],
-                  "scenario": text})
+        say_json({"schema": OUTPUT_SCHEMA, "exit_status": status, "runs": documents,
+                  "thresholds": thresholds.documents(judged), "scenario": text})
     else:
+        thresholds.say_judged(Console(), judged)
         _say_file(text, save)
     return status
 
